@@ -15,7 +15,7 @@ python3 build.py wheel             the wheel, into dist/, with its manylinux tag
 python3 build.py wheel --platform all   for old C libraries, musl and aarch64, and the sources
 python3 build.py bench             the speed, beside NEML2's own runtime, into bench-output/
 python3 build.py fuzz [READER]     search for bytes that break a reader, by clang's libFuzzer
-python3 build.py generate          renew what is generated from include/neml2_capi.h
+python3 build.py generate          renew what is generated from the C headers
 python3 build.py docs              renew docs/reference, from the docstrings and the headers
 python3 build.py site              the documentation for a browser, into build/site
 python3 build.py check             generated files, formatting, lint and types

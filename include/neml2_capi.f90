@@ -120,7 +120,7 @@ module neml2_capi
   ! end generated
 
   ! begin generated: constants
-  ! Status of a call and, for the first four, of one material point.
+  ! Status of a call. The first four are also the statuses of one material point.
   integer(int32), parameter, public :: neml2_ok = 0
   integer(int32), parameter, public :: neml2_non_finite = 1
   integer(int32), parameter, public :: neml2_not_converged = 2
@@ -138,14 +138,14 @@ module neml2_capi
   integer(int32), parameter, public :: neml2_error_internal = -11
   integer(int32), parameter, public :: neml2_error_interrupted = -12
 
-  ! Cause of a failure that a program may cure, where the status alone does not tell it.
+  ! Cause of a failure that a program may cure, if the status alone does not tell it.
   integer(int32), parameter, public :: neml2_cause_none = 0
   integer(int32), parameter, public :: neml2_cause_libtorch_missing = 1
   integer(int32), parameter, public :: neml2_cause_schema_unknown = 2
   integer(int32), parameter, public :: neml2_cause_matrix_singular = 3
   integer(int32), parameter, public :: neml2_cause_of_host = 1000
 
-  ! Element types; 0 is the usual one.
+  ! Element types. In a structure, 0 is the usual one.
   integer(int32), parameter, public :: neml2_float64 = 1
   integer(int32), parameter, public :: neml2_float32 = 2
   integer(int32), parameter, public :: neml2_int64 = 3
@@ -157,37 +157,33 @@ module neml2_capi
   integer(int32), parameter, public :: neml2_float16 = 9
   integer(int32), parameter, public :: neml2_bfloat16 = 10
 
-  ! Kind of memory, by the numbers of DLPack; 0 is the usual one.
+  ! Kind of memory, by the numbers of DLPack. In a structure, 0 is the CPU.
   integer(int32), parameter, public :: neml2_device_cpu = 1
   integer(int32), parameter, public :: neml2_device_cuda = 2
 
-  ! Runtime of packages. BUILTIN needs nothing else. LIBTORCH is the libtorch of an installed torch, see "libtorch".
-  ! AUTO is the built-in runtime for each package of which it has all that is called, else libtorch. TENSORS is
-  ! libtorch, and Newton's method and the chain rule by its operators, too: what a model on CUDA always has, on the CPU
-  ! to try it (experimental).
+  ! Runtime of packages. BUILTIN needs nothing else. LIBTORCH uses the libtorch of an installed torch. AUTO takes, for
+  ! each package, the built-in runtime if it has every function that the package calls, else libtorch.
   integer(int32), parameter, public :: neml2_runtime_auto = 0
   integer(int32), parameter, public :: neml2_runtime_builtin = 1
   integer(int32), parameter, public :: neml2_runtime_libtorch = 2
-  integer(int32), parameter, public :: neml2_runtime_tensors = 3
 
-  ! Kinds of variables. Unknowns are what implicit segments solve for.
+  ! Role of a variable or of an array. The first four are the *kinds* of variables; implicit segments solve for the
+  ! unknowns. An array that is bound to a call has one of these roles: neml2_input read; every input must be bound when
+  ! the call runs. A host of NEML2's runtime may bind a guess of an unknown that is not an input: it is accepted and not
+  ! read, because a predictor gives the guess. neml2_output written, if it is bound. It may be the very array of an
+  ! input, with the same stride, or one that overlaps no other: arrays of one stride may interleave, arrays of unequal
+  ! strides must lie apart. An output over its own history (`x` over `x~1`) is changed for the points that succeeded: to
+  ! retry, restore your own copy first. neml2_parameter read instead of the stored value, in this call only: one for all
+  ! points or one for each neml2_tangent read: the direction of an input; zero if it is not bound neml2_jvp written: the
+  ! derivative of an output along the tangents, see neml2_model_jvp(). Through an implicit model it costs about one more
+  ! Newton step; in a call that binds derivative blocks, too, it is their product, the same up to round-off.
+  ! neml2_cotangent read: the cotangent of an output; zero if it is not bound neml2_adjoint written: the adjoint of an
+  ! input, see neml2_model_vjp(). With a point stride of 0 it is the sum over all points that did not fail.
+  ! neml2_parameter_adjoint written: the adjoint of a parameter, in the same way
   integer(int32), parameter, public :: neml2_input = 0
   integer(int32), parameter, public :: neml2_output = 1
   integer(int32), parameter, public :: neml2_parameter = 2
   integer(int32), parameter, public :: neml2_unknown = 3
-
-  ! Role of an array in a call: a variable, by its kind neml2_input, neml2_output or neml2_parameter, or one of these.
-  ! neml2_input read; every input must be bound when the call runs. The name of an unknown that is no input is taken,
-  ! too, as NEML2's runtime takes a guess of it, and not read: a predictor gives it. neml2_output written, if it is
-  ! bound. It may be the very array of an input, with the same stride, or one that overlaps no other: arrays of one
-  ! stride may interleave, those of unequal strides must lie apart. An output over its own history (`x` over `x~1`) is
-  ! changed for the points that succeeded: to retry, restore your own copy first. neml2_parameter read in place of the
-  ! stored value, in this call only: one for all points or one for each neml2_tangent read: the direction of an input;
-  ! zero where it is not bound neml2_jvp written: the derivative of an output along the tangents, see neml2_model_jvp().
-  ! Through an implicit model it costs about one more Newton step; in a call that binds derivative blocks, too, it is
-  ! their product, the same up to round-off. neml2_cotangent read: that of an output; zero where it is not bound
-  ! neml2_adjoint written: that of an input, see neml2_model_vjp(). With a point stride of 0 it is the sum over all
-  ! points that did not fail. neml2_parameter_adjoint the same of a parameter
   integer(int32), parameter, public :: neml2_tangent = 4
   integer(int32), parameter, public :: neml2_jvp = 5
   integer(int32), parameter, public :: neml2_cotangent = 6
@@ -211,7 +207,7 @@ module neml2_capi
   integer(int32), parameter, public :: neml2_log_info = 2
   integer(int32), parameter, public :: neml2_log_debug = 3
 
-  ! The size of a buffer that holds any message with its terminating zero; longer ones are cut when they are made.
+  ! The size of a buffer that holds any message with its terminating zero; longer messages are cut.
   integer(int32), parameter, public :: neml2_log_length = 1024
 
   ! Kind of an argument; a list of integers is INTEGER. NONE: it was not given.
@@ -221,6 +217,10 @@ module neml2_capi
   integer(int32), parameter, public :: neml2_argument_real = 3
   integer(int32), parameter, public :: neml2_argument_boolean = 4
   integer(int32), parameter, public :: neml2_argument_text = 5
+
+  ! One more runtime: Newton's method and the chain rule, too, run by operators of libtorch. A model on CUDA always uses
+  ! it; on the CPU it is for trying it out.
+  integer(int32), parameter, public :: neml2_runtime_tensors = 3
   ! end generated
 
   ! What an array can be bound as beside the roles of neml2_capi.h.
@@ -4554,9 +4554,9 @@ contains
     call conclude(outcome, stat)
   end subroutine graph_call_spec
 
-  ! Count the constants (weights, buffers) of the graph. A package of neml2_capi.export.package() has all; in others,
-  ! the compiler makes numbers in the code of small ones, of 8 elements or fewer, and of those whose elements are all
-  ! equal.
+  ! Count the constants (weights, buffers) of the graph. A package of neml2_capi.export.package() has all. In others,
+  ! the compiler turns some into numbers in the code: constants of 8 elements or fewer, and constants whose elements are
+  ! all equal.
   subroutine graph_constant_count(self, count, stat, errmsg)
     class(neml2_graph), intent(in) :: self
     integer(int64), intent(inout) :: count

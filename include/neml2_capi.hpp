@@ -41,8 +41,8 @@
  *   Call       all that a finite-element host needs: arrays bound by name once, blocks of points again and again
  *   Tensor     an n-dimensional array: own, wrapped, shared, exchanged through DLPack
  *   Solve      your own Newton loop, or SNES or KINSOL, over the nonlinear systems of a model
- *   Graph      any AOTInductor package, alone
- *   Scheduler  devices over which a model spreads its points
+ *
+ * neml2_capi_experimental.hpp goes on with what may change in any release: graphs, operators, schedulers.
  *
  * An implicit host binds the history too, lets the variables of a point interleave in one array of states, and asks
  * for the consistent tangent in the order of its stiffness:
@@ -66,10 +66,10 @@
  *             and what to do; subject() names the variable, option or file. What is recoverable, a positive status, is
  *             a result: run() returns it and Result has it, since a host that cuts its steps asks after every one.
  *             Those who want it thrown call run_or_throw() or Result::or_throw(): then recoverable() of the Error is
- *             true. Where devices of a Scheduler failed side by side, the Error is an AggregateError. All that is not
+ *             true. If devices of a Scheduler failed side by side, the Error is an AggregateError. All that is not
  *             noexcept can throw std::bad_alloc too.
  * Ownership   Objects own their C handle; they move and do not copy. Tensor::share() makes another handle to the same
- *             storage. get() lends the handle to a C function; Tensor, Graph, Model and Report take one over, and
+ *             storage. get() lends the handle to a C function; Tensor, Model and Report take one over, and
  *             release() gives it up, but for a Model's, which its calls share. An object that was moved from refuses
  *             every use with an Error. Arguments are borrowed for the length of a call, but for arrays that are bound
  *             or wrapped.
@@ -80,8 +80,8 @@
  * Extents     The library sees pointers; this file sees how long arrays are. A call remembers how many points each
  *             array holds, and a run of more is NEML2_ERROR_SHAPE, naming the variable, before anything is touched.
  * Names       Statuses, kinds and element types are the NEML2_* of neml2_capi.h. Variables go by name.
- * Threads     As in C: a Model or a Graph serves many threads at once, everything else one at a time. A thread needs a
- *             Call of its own.
+ * Threads     As in C: a Model serves many threads at once, everything else one at a time. A thread needs a Call of
+ *             its own.
  */
 #ifndef NEML2_CAPI_HPP
 #define NEML2_CAPI_HPP
@@ -124,7 +124,7 @@ inline int32_t abi_version() noexcept { return neml2_abi_version(); }
 /** The release of the library, for example "1.0.0". */
 inline const char* version() noexcept { return neml2_version(); }
 
-/** What a function of the library could not do, or, where recoverable(), what became of some points. */
+/** What a function of the library could not do, or, if recoverable(), what became of some points. */
 class Error : public std::runtime_error {
  public:
   Error(int32_t status, const std::string& subject, const std::string& message, int32_t cause = NEML2_CAUSE_NONE)
@@ -137,13 +137,13 @@ class Error : public std::runtime_error {
   Error(const Error&) noexcept = default;
   Error& operator=(const Error&) noexcept = default;
 
-  /** One of NEML2_ERROR_* or, where recoverable, of the positive ones. */
+  /** One of NEML2_ERROR_* or, if recoverable, of the positive ones. */
   int32_t status() const noexcept { return status_; }
 
   /** One of NEML2_CAUSE_*, or a number of the host's. */
   int32_t cause() const noexcept { return cause_; }
 
-  /** The variable, parameter, option, segment or file that the error is about; empty where there is none. */
+  /** The variable, parameter, option, segment or file that the error is about; empty if there is none. */
   const std::string& subject() const noexcept { return *subject_; }
 
   /** Some points failed and the others hold good results: cut the step and try again. */
@@ -154,7 +154,7 @@ class Error : public std::runtime_error {
   std::shared_ptr<const std::string> subject_; /* an exception must be copied without throwing */
 };
 
-/** Several errors of one call, where devices of a Scheduler failed side by side; recoverable() if each is. */
+/** Several errors of one call, if devices of a Scheduler failed side by side; recoverable() if each is. */
 class AggregateError : public Error {
  public:
   AggregateError(const Error& worst, std::vector<Error> errors)
@@ -189,7 +189,7 @@ std::string text(Copy&& copy) {
   throw worst;
 }
 
-/* The errors of this thread's last failed call, where they are several. */
+/* The errors of this thread's last failed call, if they are several. */
 inline std::vector<Error> last_errors() {
   std::vector<Error> errors;
   int64_t count = 0;
@@ -267,7 +267,7 @@ inline int64_t multiply_add(int64_t a, int64_t b, int64_t c) {
   return c > 0 && b > (greatest - a) / c ? greatest : a + b * c;
 }
 
-/* How many elements there are; less than 0 where a size is. */
+/* How many elements there are; less than 0 if a size is. */
 template <class Sizes>
 int64_t product(const Sizes& shape) {
   int64_t count = 1;
@@ -320,7 +320,7 @@ Number<Container>* first_number(Container& container) {
   return reinterpret_cast<Number<Container>*>(std::data(container));
 }
 
-/* Whether a container only looks at what it gives: it is no longer const where the container is. */
+/* Whether a container only looks at what it gives: it is no longer const if the container is. */
 template <class Container>
 inline constexpr bool is_view = std::is_const_v<Item<Container>> || !std::is_const_v<Item<const Container>>;
 
@@ -398,7 +398,7 @@ class ConstArray {
 
   const void* data() const noexcept { return data_; }
 
-  /** NEML2_FLOAT64 and so on; 0 where there is no array. */
+  /** NEML2_FLOAT64 and so on; 0 if there is no array. */
   int32_t dtype() const noexcept { return dtype_; }
 
   /** How many numbers there are. */
@@ -519,7 +519,7 @@ class Tensor : public detail::Handle<neml2_tensor, neml2_tensor_free> {
   }
 
   /** A tensor over an array, which must stay valid until the last handle that shares it is gone; what is const must be
-   *  copied. Without `strides` it is row-major. NEML2_ERROR_SHAPE where the array is too short. */
+   *  copied. Without `strides` it is row-major. NEML2_ERROR_SHAPE if the array is too short. */
   static Tensor wrap(const Array& values, const Shape& shape, const Shape& strides = {}) {
     return over(values, shape, strides, nullptr, nullptr);
   }
@@ -544,7 +544,7 @@ class Tensor : public detail::Handle<neml2_tensor, neml2_tensor_free> {
     return made;
   }
 
-  /** Take over a DLPack tensor without a copy; where this throws, it is still yours. */
+  /** Take over a DLPack tensor without a copy; if this throws, it is still yours. */
   static Tensor from_dlpack(DLManagedTensorVersioned* managed) {
     return Tensor(detail::made(neml2_tensor_from_dlpack, managed));
   }
@@ -582,8 +582,8 @@ class Tensor : public detail::Handle<neml2_tensor, neml2_tensor_free> {
   /** Whether the elements lie in the order of their indices, without gaps. */
   bool is_row_major() const { return inspect().row_major != 0; }
 
-  /** The values. NEML2_ERROR_DTYPE where T is not their type, NEML2_ERROR_SHAPE where they are not row-major, and
-   *  NEML2_ERROR_UNSUPPORTED where they are not in memory of the host. */
+  /** The values. NEML2_ERROR_DTYPE if T is not their type, NEML2_ERROR_SHAPE if they are not row-major, and
+   *  NEML2_ERROR_UNSUPPORTED if they are not in memory of the host. */
   template <class T>
   View<T> values() const {
     constexpr int32_t wanted = detail::dtype_of<std::remove_cv_t<T>>();
@@ -658,7 +658,7 @@ class Tensors {
     Tensor tensor;
   };
 
-  /** The tensor of a variable, or of a pair. NEML2_ERROR_NAME where there is none. */
+  /** The tensor of a variable, or of a pair. NEML2_ERROR_NAME if there is none. */
   const Tensor& at(const std::string& name, const std::string& by = {}) const {
     std::string there;
     for (const Entry& entry : entries_) {
@@ -703,57 +703,8 @@ class Tensors {
  * Opening
  * ------------------------------------------------------------------------------------------- */
 
-/** Devices over which a model spreads its points, each in sub-batches of its own size; the section Schedulers of
- *  neml2_capi.h says more:
- *
- *     neml2::Scheduler devices;
- *     devices.add(neml2::cpu, 512).add(neml2::cuda(0), 4096, 8192, 2.0);
- *     const neml2::Model model(neml2::Source("aoti/viscoplastic").scheduler(devices));
- */
-class Scheduler : public detail::Handle<neml2_scheduler, neml2_scheduler_free> {
- public:
-  /** What was added, with the capacity that it has. */
-  struct Entry {
-    Device device;
-    int64_t batch_size, capacity;
-    double priority;
-    int32_t runtime; /**< one of NEML2_RUNTIME_* */
-  };
-
-  /** Without devices. */
-  Scheduler() : Handle(detail::made(neml2_scheduler_create)) {}
-
-  /** Take over a handle of the C library. */
-  explicit Scheduler(neml2_scheduler* owned) noexcept : Handle(owned) {}
-
-  /** Add a device. `batch_size` is the number of points of a sub-batch; 0, where there is one device only, has no
-   *  bound. `capacity` is the number of points that the device may be given at once; 0: twice `batch_size`. Of devices
-   *  with capacity left that of the greatest `priority` is given the next sub-batch. */
-  Scheduler& add(Device device, int64_t batch_size = 0, int64_t capacity = 0, double priority = 1.0,
-                 int32_t runtime = NEML2_RUNTIME_AUTO) {
-    const neml2_device given{sizeof(neml2_device), batch_size,   capacity, priority,
-                             device.type,          device.index, runtime,  0};
-    detail::checked(neml2_scheduler_add(get(), &given));
-    return *this;
-  }
-
-  /** What was added, in that order. */
-  std::vector<Entry> entries() const {
-    std::vector<Entry> list;
-    for (int64_t i = 0, n = detail::made(neml2_scheduler_count, get()); i < n; ++i) {
-      const neml2_device info = detail::inspected(neml2_scheduler_inspect, get(), i);
-      list.push_back({{info.device, info.device_index}, info.batch_size, info.capacity, info.priority, info.runtime});
-    }
-    return list;
-  }
-
-  /** For a process of many on one node, as MPI's, `local_rank` from 0 of `local_size`: keep one device, by that number
-   *  modulo their count. NEML2_ERROR_ARGUMENT where there are fewer processes than devices. */
-  Scheduler& keep_rank(int64_t local_rank, int64_t local_size) {
-    detail::checked(neml2_scheduler_keep_rank(get(), local_rank, local_size));
-    return *this;
-  }
-};
+/** Devices to spread points over: see neml2_capi_experimental.hpp. */
+class Scheduler;
 
 /** What to open, and for what: a path, or more than that:
  *
@@ -797,12 +748,7 @@ class Source {
   }
 
   /** The devices to spread points over, borrowed until the model is open; later changes of them do not count. */
-  Source& scheduler(const Scheduler& devices) {
-    if (!devices)
-      throw Error(NEML2_ERROR_ARGUMENT, "scheduler", "The scheduler was moved away; give one with devices.");
-    source_.scheduler = devices.get();
-    return *this;
-  }
+  Source& scheduler(const Scheduler& devices);
 
   /** The same in C, borrowed from this object. */
   neml2_source get() const noexcept {
@@ -830,118 +776,6 @@ T* opened(int32_t (*open)(T**, const neml2_source*), const Source& source) {
 }  // namespace detail
 
 /* ---------------------------------------------------------------------------------------------
- * Graphs
- * ------------------------------------------------------------------------------------------- */
-
-/** One AOTInductor package (.pt2), ready to run: tensors in, tensors out. */
-class Graph : public detail::Handle<neml2_graph, neml2_graph_free> {
- public:
-  using Handle::Handle;
-
-  /** What a graph was compiled for, of one input: sizes are fixed where least and greatest are equal. `name` is what
-   *  the author of the package called it, where the package tells, else "arg0_1"; `order` has the axes from the
-   *  outermost to the innermost one in memory: 0, 1, ... where it is row-major. */
-  struct Input {
-    int32_t dtype;
-    Shape least, greatest;
-    std::string name;
-    Shape order;
-  };
-
-  /** The same of an output, as far as the package tells: `sizes` has -1 where one depends on the inputs. What an
-   *  operator outside of the package returns may have the `dtype` 0 and not have `sizes`. */
-  struct Output {
-    std::string name;
-    int32_t dtype;
-    bool has_sizes;
-    Shape sizes;
-  };
-
-  /** How arguments and results are made of tensors: torch's pytree specifications in JSON, or empty. */
-  struct CallSpec {
-    std::string in, out;
-  };
-
-  explicit Graph(const Source& source) : Handle(detail::opened(neml2_graph_open, source)) {}
-
-  /** Throws what the constructor would, but for what only code can tell: the package is not loaded. Returns the runtime
-   *  that would be taken, one of NEML2_RUNTIME_*. */
-  static int32_t check(const Source& source) {
-    const neml2_source given = source.get();
-    return detail::made(neml2_graph_check, &given);
-  }
-
-  /** What it runs on: NEML2_RUNTIME_BUILTIN or NEML2_RUNTIME_LIBTORCH. */
-  int32_t runtime() const { return inspect().runtime; }
-
-  /** Where its inputs and outputs are. */
-  Device device() const { return detail::device_of(inspect()); }
-
-  int64_t input_count() const { return detail::made(neml2_graph_variable_count, get(), NEML2_INPUT); }
-  int64_t output_count() const { return detail::made(neml2_graph_variable_count, get(), NEML2_OUTPUT); }
-
-  Input input(int64_t index) const {
-    const neml2_graph_variable_info of = detail::inspected(neml2_graph_variable_inspect, get(), NEML2_INPUT, index);
-    const auto list = [&](const int64_t* sizes) { return Shape(sizes, sizes + of.ndim); };
-    return {of.dtype, list(of.least), list(of.greatest), of.name, list(of.order)};
-  }
-
-  Output output(int64_t index) const {
-    const neml2_graph_variable_info of = detail::inspected(neml2_graph_variable_inspect, get(), NEML2_OUTPUT, index);
-    return {of.name, of.dtype, of.least != nullptr, of.least ? Shape(of.least, of.least + of.ndim) : Shape()};
-  }
-
-  CallSpec call_spec() const {
-    const neml2_graph_info info = inspect();
-    return {info.in_spec, info.out_spec};
-  }
-
-  /** Run the graph. The outputs may share storage with the inputs and with one another, and need not be row-major. With
-   *  `guards` false the inputs are not checked, but for their number, and not copied where they lie in memory otherwise
-   *  than the package wants: those that do not fit give wrong results, or end the process. */
-  std::vector<Tensor> run(const std::vector<std::reference_wrapper<const Tensor>>& inputs, bool guards = true) const {
-    std::vector<neml2_tensor*> given, made(static_cast<std::size_t>(output_count()));
-    for (const Tensor& input : inputs) given.push_back(input.get());
-    std::vector<Tensor> outputs(made.size());
-    const auto execute = guards ? neml2_graph_run : neml2_graph_run_unguarded;
-    detail::completed(execute(made.data(), static_cast<int64_t>(made.size()), get(), given.data(),
-                              static_cast<int64_t>(given.size())));
-    std::transform(made.begin(), made.end(), outputs.begin(), [](neml2_tensor* owned) { return Tensor(owned); });
-    return outputs;
-  }
-
-  /** Copies of the constants (weights, buffers), by their names in the module that was compiled. A package of
-   *  neml2_capi.export.package() has all; in others, small ones (8 elements or fewer), and those whose elements are all
-   *  equal, have become numbers in the code. */
-  std::map<std::string, Tensor> constants() const {
-    std::map<std::string, Tensor> found;
-    for (int64_t i = 0, count = detail::made(neml2_graph_constant_count, get()); i < count; ++i) {
-      const char* name = nullptr;
-      neml2_tensor* owned = nullptr;
-      detail::checked(neml2_graph_constant_get(&owned, &name, get(), i));
-      found.emplace(name, Tensor(owned));
-    }
-    return found;
-  }
-
-  /** Replace all of these at once, while the graph may be running: a run uses the values that it began with. The
-   *  tensors are copied; with `share` their memory is used, and must not be written any more. */
-  void set_constants(const std::map<std::string, std::reference_wrapper<const Tensor>>& values, bool share = false) {
-    std::vector<const char*> names;
-    std::vector<neml2_tensor*> tensors;
-    for (const auto& [name, value] : values) {
-      names.push_back(name.c_str());
-      tensors.push_back(value.get().get());
-    }
-    detail::checked(
-        neml2_graph_constant_set(get(), static_cast<int64_t>(names.size()), names.data(), tensors.data(), share));
-  }
-
- private:
-  neml2_graph_info inspect() const { return detail::inspected(neml2_graph_inspect, get()); }
-};
-
-/* ---------------------------------------------------------------------------------------------
  * Models
  * ------------------------------------------------------------------------------------------- */
 
@@ -950,7 +784,7 @@ class Report : public detail::Handle<neml2_report, neml2_report_free> {
  public:
   using Handle::Handle;
 
-  /** One of NEML2_REPORT_*: shape (*B), or (*B, miters) for the residual history, which is there only where the option
+  /** One of NEML2_REPORT_*: shape (*B), or (*B, miters) for the residual history, which is there only if the option
    *  collect_history is 1. */
   Tensor get_tensor(int32_t kind) const { return Tensor(detail::made(neml2_report_get, get(), kind)); }
 
@@ -967,13 +801,13 @@ class Report : public detail::Handle<neml2_report, neml2_report_free> {
 /** What an evaluation with tensors gave. */
 struct Result {
   int32_t status = NEML2_OK; /**< NEML2_OK, or the greatest status of any point */
-  std::string message;       /**< which points failed and how, where some did */
+  std::string message;       /**< which points failed and how, if some did */
   Tensors outputs;           /**< of each output, at("stress"); values of failed points are NaN */
-  Tensors derivatives;       /**< where they were asked for */
+  Tensors derivatives;       /**< if they were asked for */
   Report report;
-  std::vector<Error> errors; /**< of each sub-batch of a Scheduler whose points failed, where they are several */
+  std::vector<Error> errors; /**< of each sub-batch of a Scheduler whose points failed, if they are several */
 
-  /** Throw an Error that is recoverable() where a point failed. */
+  /** Throw an Error that is recoverable() if a point failed. */
   Result& or_throw() & {
     if (status != NEML2_OK) detail::throw_error({status, "", message}, errors);
     return *this;
@@ -996,11 +830,11 @@ struct Variable {
 /** A derivative that was compiled. */
 struct Derivative {
   std::string output, variable;
-  bool batched; /**< false where the block is the same for all points */
+  bool batched; /**< false if the block is the same for all points */
   Shape shape;  /**< of the block of one point: (output's point shape..., variable's point shape...) */
 };
 
-/** An input `x~n`, and what it becomes at the next step; empty where the model has no such variable. */
+/** An input `x~n`, and what it becomes at the next step; empty if the model has no such variable. */
 struct History {
   std::string input;
   int64_t age;         /**< n */
@@ -1032,15 +866,12 @@ class Model {
   neml2_model* get() const noexcept { return handle_.get(); }
   explicit operator bool() const noexcept { return handle_ != nullptr; }
 
-  /** What its packages run on: NEML2_RUNTIME_BUILTIN; LIBTORCH where one of them does; TENSORS where all of the model
+  /** What its packages run on: NEML2_RUNTIME_BUILTIN; LIBTORCH if one of them does; TENSORS if all of the model
    *  does. */
   int32_t runtime() const { return inspect().runtime; }
 
   /** Where its inputs, parameters and results are. */
   Device device() const { return detail::device_of(inspect()); }
-
-  /** How many points a device of the model's scheduler has evaluated since the model was opened. */
-  int64_t points_evaluated(int64_t index) const { return detail::made(neml2_model_points, get(), index); }
 
   /** What the model holds, as a JSON document. */
   std::string describe() const {
@@ -1159,7 +990,7 @@ class Model {
   }
 
   /** With all derivatives that were compiled with respect to inputs: at("stress", "strain"), of shape (*B, *block), or
-   *  without B where the block is the same for all points. */
+   *  without B if the block is the same for all points. */
   [[nodiscard]] Result jacobian(const Arguments& inputs, const Arguments& parameters = {}) const {
     return blocks(NEML2_INPUT, inputs, parameters);
   }
@@ -1229,7 +1060,7 @@ class Model {
     return {std::move(list)};
   }
 
-  /* Names and room are there before the library hands tensors out: nothing is lost where memory ends. */
+  /* Names and room are there before the library hands tensors out: nothing is lost if memory ends. */
   template <class Function, class... Given>
   Result evaluate(Tensors derivatives, Function&& function, const Given&... given) const {
     Result result;
@@ -1278,7 +1109,7 @@ inline std::string describe(const Source& source) {
  *
  *  Every bind_ takes the name of a variable, an array, and a point stride: the distance in elements from one point to
  *  the next. Without one, the points are dense; 0 is one value for all points. Binding again replaces; nullptr takes
- *  the binding back. NEML2_ERROR_SHAPE where the array holds not one point; an empty one is that of a block without
+ *  the binding back. NEML2_ERROR_SHAPE if the array holds less than one point; an empty one is a block without
  *  points. */
 class Call : public detail::Handle<neml2_call, neml2_call_free> {
  public:
@@ -1365,7 +1196,7 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
   }
 
   /** Evaluate `npoints` material points. Returns NEML2_OK, or the greatest status of any point: the outputs of points
-   *  that did not converge are left as they were, and those of the others are good. */
+   *  that did not converge are left as they were, and the others are good. */
   [[nodiscard]] int32_t run(int64_t npoints) {
     require_points(npoints);
     return detail::checked(neml2_call_run(get(), npoints));
@@ -1408,7 +1239,7 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
   Call& bind_variable(int32_t role, const std::string& name, const ConstArray& array, int64_t stride) {
     const Role as = role_of(role);
     if (role == NEML2_INPUT && model_.is_replaced_guess(name)) return *this;
-    const Variable found = model_.variable(as.kind, name); /* with its whole name, that of a parameter too */
+    const Variable found = model_.variable(as.kind, name); /* with its whole name, of a parameter too */
     Place place{as.name, found.name, found.size()};
     place.value_size = detail::product(Shape(found.shape.begin() + found.sub_ndim, found.shape.end()));
     return bind(std::move(place), array, stride, [&](int64_t distance) {
@@ -1436,7 +1267,7 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
   template <class Bind>
   Call& bind(Place place, const ConstArray& array, int64_t stride, Bind&& function) {
     const int64_t distance = stride == dense ? place.point_size : stride;
-    const bool given = array.dtype() != 0; /* an empty array is that of a block without points */
+    const bool given = array.dtype() != 0; /* an empty array stands for a block without points */
     if (given) place.points = points_held(array.size(), place.point_size, distance);
     if (place.points == 0 && array.size() > 0)
       throw Error(NEML2_ERROR_SHAPE, place.name,
@@ -1483,7 +1314,7 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
  *     }
  *
  *  All begins at zero. The arrays are the state's, and stay where they are while it lives: longer than the call is run.
- *  A step that failed moves nothing, and may be tried again. NEML2_ERROR_DTYPE where the history is not of doubles. */
+ *  A step that failed moves nothing, and may be tried again. NEML2_ERROR_DTYPE if the history is not of doubles. */
 class State {
  public:
   State(const Model& model, int64_t npoints) {
@@ -1528,7 +1359,7 @@ class State {
     }
   }
 
-  /** The values of `x` now, those of a point side by side: to be written for a force, and read for an output. */
+  /** The values of `x` now, side by side for each point: to be written for a force, and read for an output. */
   Span<double> operator[](const std::string& name) { return at(name).values[0]; }
 
   /** The values `age` steps before: to begin elsewhere than at zero. */
@@ -1614,7 +1445,7 @@ class System {
     detail::completed(neml2_system_residual(vector("r", r), handle_, vector("u", u)));
   }
 
-  /** The Newton step du = -(dr/du)^-1 r, and where it is wanted, for each point whether dr/du is singular. */
+  /** The Newton step du = -(dr/du)^-1 r, and on request, for each point whether dr/du is singular. */
   void step(Span<double> du, Span<const double> u, Span<int32_t> singular = {}) {
     detail::completed(neml2_system_step(vector("du", du), flags("singular", singular), handle_, vector("u", u)));
   }
@@ -1695,7 +1526,7 @@ class Solve : public detail::Handle<neml2_solve, neml2_solve_free> {
     return *this;
   }
 
-  /** The next system; false where none is left. */
+  /** The next system; false if none is left. */
   System next() { return System(detail::made(neml2_solve_next, get())); }
 
   /** End the solve. Of one of a call the Result has the status only. */
@@ -1750,166 +1581,6 @@ Result Model::forward_with(const Arguments& inputs, Solver&& solver, const Argum
 }
 
 /* ---------------------------------------------------------------------------------------------
- * libtorch
- * ------------------------------------------------------------------------------------------- */
-
-/** The libtorch of this process; the section libtorch of neml2_capi.h says more. */
-struct Libtorch {
-  std::string path, version;
-};
-
-/** Where libtorch is where nothing else says so: libtorch_cpu.so, its folder, or that of the Python package torch. */
-inline void suggest_libtorch(const std::string& place) { detail::checked(neml2_libtorch_suggest(place.c_str())); }
-
-/** Open libtorch, unless it is. */
-inline Libtorch find_libtorch() {
-  const char *path = nullptr, *version = nullptr;
-  detail::checked(neml2_libtorch_open(&path, &version));
-  return {path, version};
-}
-
-/** Tell the schema of a custom operator, before a package that calls it is loaded for libtorch. */
-inline void declare_operator(const std::string& schema) { detail::checked(neml2_operator_declare(schema.c_str())); }
-
-/** Put this thread's work on CUDA device `index` on `stream`, a cudaStream_t; null: on torch's current stream again. */
-inline void use_stream(int32_t index, void* stream) { detail::checked(neml2_stream_set(index, stream)); }
-
-/* ---------------------------------------------------------------------------------------------
- * Operators
- * ------------------------------------------------------------------------------------------- */
-
-/** What a function that is an operator is given, and where its results go; the section Operators of neml2_capi.h says
- *  more. Arguments go by their position in the schema, or find(). One that is None has no value: NEML2_ERROR_MISSING.
- *  */
-class OperatorCall {
- public:
-  /** Of a call that the C library lends. */
-  explicit OperatorCall(neml2_operator_call* borrowed) noexcept : call_(borrowed) {}
-
-  /** The call, borrowed. */
-  neml2_operator_call* get() const noexcept { return call_; }
-
-  /** How many arguments the schema has. */
-  int64_t arguments() const { return count(NEML2_INPUT); }
-
-  /** How many tensors are to be given. */
-  int64_t outputs() const { return count(NEML2_OUTPUT); }
-
-  /** The position of an argument. */
-  int64_t find(const std::string& name) const { return detail::made(neml2_operator_call_find, call_, name.c_str()); }
-
-  /** The name of an argument. */
-  std::string name(int64_t i) const { return argument(i).name; }
-
-  /** NEML2_ARGUMENT_NONE and so on. */
-  int32_t kind(int64_t i) const { return argument(i).kind; }
-
-  /** Whether an argument is there, and not None. */
-  bool given(int64_t i) const { return kind(i) != NEML2_ARGUMENT_NONE; }
-
-  /** A tensor, row-major. Its memory is not to be written, and is gone when the function returns. */
-  Tensor tensor(int64_t i) const {
-    return Tensor(detail::made(neml2_tensor_share, *first(i, neml2_operator_call_get_tensors)));
-  }
-
-  /** A list of tensors; empty where an item is None. */
-  std::vector<Tensor> tensors(int64_t i) const {
-    std::vector<Tensor> shared;
-    for (neml2_tensor* item : list(i, neml2_operator_call_get_tensors))
-      shared.emplace_back(item ? detail::made(neml2_tensor_share, item) : nullptr);
-    return shared;
-  }
-
-  int64_t integer(int64_t i) const { return *first(i, neml2_operator_call_get_integers); }
-  bool boolean(int64_t i) const { return integer(i) != 0; }
-  double real(int64_t i) const { return *first(i, neml2_operator_call_get_reals); }
-  std::string text(int64_t i) const { return first(i, neml2_operator_call_get_text); }
-
-  /** Lists, borrowed until the function returns; of booleans, 0 or 1. */
-  Span<const int64_t> integers(int64_t i) const { return list(i, neml2_operator_call_get_integers); }
-  Span<const double> reals(int64_t i) const { return list(i, neml2_operator_call_get_reals); }
-
-  /** Give an output. Tensor::zeros() is not copied. NEML2_ERROR_SHAPE and NEML2_ERROR_DTYPE where the package was
-   *  compiled for another one. */
-  void output(int64_t i, Tensor tensor) {
-    neml2_tensor* consumed = tensor.release();
-    detail::checked(neml2_operator_call_set_output(call_, i, &consumed));
-  }
-
- private:
-  int64_t count(int32_t kind) const {
-    return detail::made(neml2_operator_call_count, static_cast<const neml2_operator_call*>(call_), kind);
-  }
-
-  neml2_argument_info argument(int64_t i) const { return detail::inspected(neml2_operator_call_inspect, call_, i); }
-
-  template <class Value>
-  const Value* first(int64_t i, int32_t (*read)(const Value**, const neml2_operator_call*, int64_t)) const {
-    const Value* values = detail::made(read, static_cast<const neml2_operator_call*>(call_), i);
-    if (values) return values;
-    throw Error(NEML2_ERROR_MISSING, name(i), "The argument '" + name(i) + "' is None: ask given() before its value.");
-  }
-
-  template <class Value>
-  Span<const Value> list(int64_t i, int32_t (*read)(const Value**, const neml2_operator_call*, int64_t)) const {
-    const Value* values = first(i, read);
-    const int64_t count = argument(i).count;
-    return {values, static_cast<std::size_t>(count < 0 ? 1 : count)};
-  }
-
-  neml2_operator_call* call_;
-};
-
-/** A function that is an operator, as long as this lives; it ends when no thread is in the function. */
-class Operator {
- public:
-  /** Register a function for the packages that are loaded from now on. It may be called on several threads at once.
-   *  What it throws fails the run: an Error with its status, which must not be NEML2_NON_FINITE, all else with
-   *  NEML2_ERROR_RUNTIME. */
-  Operator(const std::string& schema, std::function<void(OperatorCall&)> function)
-      : function_(new Function(std::move(function)), Unregister{schema}) {
-    detail::checked(neml2_operator_register(schema.c_str(), &call, function_.get()));
-    function_.get_deleter().registered = true;
-  }
-
-  /* The function and the name that it ends by move as one, also to themselves. */
-  Operator(Operator&&) noexcept = default;
-  Operator& operator=(Operator&& other) noexcept {
-    Operator(std::move(other)).function_.swap(function_);
-    return *this;
-  }
-
- private:
-  using Function = std::function<void(OperatorCall&)>;
-
-  struct Unregister {
-    void operator()(const Function* function) const noexcept {
-      /* Within the function itself it cannot end: it stays. */
-      if (!registered || neml2_operator_unregister(schema.c_str()) == NEML2_OK) delete function;
-    }
-    std::string schema;
-    bool registered = false;
-  };
-
-  /* An exception must not pass through C. */
-  static int32_t call(void* context, neml2_operator_call* borrowed) noexcept {
-    try {
-      OperatorCall given(borrowed);
-      (*static_cast<const Function*>(context))(given);
-      return NEML2_OK;
-    } catch (const Error& error) {
-      return neml2_error_record(error.status(), error.cause(), error.subject().c_str(), error.what());
-    } catch (const std::exception& error) {
-      return neml2_error_record(NEML2_ERROR_RUNTIME, NEML2_CAUSE_NONE, nullptr, error.what());
-    } catch (...) {
-      return neml2_error_record(NEML2_ERROR_RUNTIME, NEML2_CAUSE_NONE, nullptr, "an exception of an unknown type");
-    }
-  }
-
-  std::unique_ptr<Function, Unregister> function_;
-};
-
-/* ---------------------------------------------------------------------------------------------
  * Log
  * ------------------------------------------------------------------------------------------- */
 
@@ -1930,7 +1601,7 @@ inline int32_t log_level(const std::string& channel) { return detail::made(neml2
 /** How many records wait. */
 inline int64_t log_count() { return detail::made(neml2_log_count); }
 
-/** Take the oldest record; none where none waits. */
+/** Take the oldest record; nullopt if none waits. */
 inline std::optional<LogRecord> next_log_record() {
   char message[NEML2_LOG_LENGTH];
   const char* channel = nullptr;
@@ -1989,7 +1660,7 @@ constexpr Scalar doubled(std::size_t i, Shear shear) {
 
 }  // namespace detail
 
-/** The Mandel vector of a symmetric tensor; of another one, that of its symmetric part. */
+/** The Mandel vector of a symmetric tensor; of another tensor, of its symmetric part. */
 template <class Scalar>
 constexpr Six<Scalar> from_tensor(const Tensor<Scalar>& tensor) {
   Six<Scalar> mandel{};

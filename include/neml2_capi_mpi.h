@@ -32,7 +32,7 @@
 
 #include <mpi.h>
 
-#include "neml2_capi.h"
+#include "neml2_capi_experimental.h"
 
 /* For the functions below: record what MPI says of an error. */
 static inline int32_t neml2_mpi_error(int code) {

@@ -1,4 +1,4 @@
-"""What follows from the header for the ABI: its description in tests/abi, and the version script.
+"""What follows from the headers for the ABI: its description in tests/abi, and the version script.
 
 Each line of declarations.txt has the release in which the declaration last changed; one that was
 removed keeps a line, until the next release. A line of the release under way must be told by
@@ -54,14 +54,13 @@ def described(parts: Iterable[Part], before: str, release: str) -> str:
 
 
 def experimental(parts: Iterable[Part]) -> set[str]:
-    """Names of the sections that may change in any release: functions, types and enumerators."""
-    names, changes = set(), False
-    for part in parts:
-        if part.is_section:
-            changes = part.title.endswith("(experimental)")
-        elif changes:
-            names |= {part.title, *(name for name, _ in part.enumerators)}
-    return names
+    """Names that may change in any release: functions, types and enumerators."""
+    return {
+        name
+        for part in parts
+        if part.experimental
+        for name in (part.title, *(name for name, _ in part.enumerators))
+    }
 
 
 def version_script(parts: Iterable[Part], description: str) -> str:
@@ -89,9 +88,9 @@ def version_script(parts: Iterable[Part], description: str) -> str:
 
 
 _SCRIPT = """\
-/* Exports of libneml2_capi: the contract of include/neml2_capi.h, and nothing else.
+/* Exports of libneml2_capi: the functions that its two C headers declare, and nothing else.
  * A program needs the versions of the functions that it calls.
- * Generated from the header by `python3 build.py generate`. */
+ * Generated from the headers by `python3 build.py generate`. */
 """
 
 
@@ -121,7 +120,7 @@ def untold(description: str, changelog: str, release: str) -> list[str]:
 
 
 def undeclared(parts: Iterable[Part], sources: Iterable[Path]) -> list[str]:
-    """Functions of the library that are exported by their name, and not in the header."""
+    """Functions of the library that are exported by their name, and in no header."""
     declared = {part.title for part in parts if part.is_function}
     pattern = re.compile(r"^(?:void|int32_t|int64_t|const char\*) (neml2_\w+)\(", re.MULTILINE)
     defined = {name for path in sources for name in pattern.findall(path.read_text("utf-8"))}

@@ -1,4 +1,4 @@
-"""The reference of the C functions, from the comments of the header, which is a manual."""
+"""The reference of the C functions, from the comments of the headers, which are a manual."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from pathlib import Path
 from textwrap import dedent
 
 from tools.faces import cpp_face, fortran_face
-from tools.header import Part, parts_of, plain
+from tools.header import STABLE, Part, contract, functions_of, plain
 from tools.markdown import anchor, blocks, fenced, prose
 
 _INTRODUCTION = """\
 # C
 
-The functions of [neml2_capi.h](../../include/neml2_capi.h), the whole contract, and what they are
-called in [neml2_capi.hpp](../../include/neml2_capi.hpp), where all is in the namespace `neml2`, and
-in [neml2_capi.f90](../../include/neml2_capi.f90). Hosts with MPI have three more, in
+The functions of [neml2_capi.h](../../include/neml2_capi.h), the stable contract, and of
+[neml2_capi_experimental.h](../../include/neml2_capi_experimental.h), which may change in any
+release; and their names in [neml2_capi.hpp](../../include/neml2_capi.hpp) and
+[neml2_capi_experimental.hpp](../../include/neml2_capi_experimental.hpp), in the namespace `neml2`,
+and in [neml2_capi.f90](../../include/neml2_capi.f90). Hosts with MPI have three more, in
 [neml2_capi_mpi.h](../../include/neml2_capi_mpi.h) and
 [neml2_capi_mpi.f90](../../include/neml2_capi_mpi.f90). The tutorials for
 [finite-element programs](../tutorials/finite-elements.md) and [C++](../tutorials/cpp.md) show how
@@ -25,16 +27,20 @@ they are used.
 <!-- Written by `python3 build.py docs` from the headers: change those. -->
 """
 
-_END = re.compile(r"\s*Errors: (.+?)\. Threads: (any|one)\.\s*$")
+_END = re.compile(r"\s*((?:Errors: [^.]+\. )?Threads: (?:any|one)\.)\s*$")
 
 
 def c_reference(root: Path) -> str:
     """The page."""
     include = root / "include"
-    header = (include / "neml2_capi.h").read_text(encoding="utf-8")
-    parts = parts_of(header)
-    functions = [part.title for part in parts if part.is_function]
-    cpp = cpp_face((include / "neml2_capi.hpp").read_text(encoding="utf-8"), functions)
+    header = (include / STABLE).read_text(encoding="utf-8")
+    parts = contract(include)
+    functions = functions_of(parts)
+    cpp = cpp_face(
+        (include / "neml2_capi.hpp").read_text(encoding="utf-8")
+        + (include / "neml2_capi_experimental.hpp").read_text(encoding="utf-8"),
+        functions,
+    )
     fortran = fortran_face((include / "neml2_capi.f90").read_text(encoding="utf-8"), functions)
     lines = [_INTRODUCTION, *_introduction(header, functions), "", "## Functions", ""]
     lines += ["| C | C++ | Fortran |", "| --- | --- | --- |"]
@@ -43,7 +49,8 @@ def c_reference(root: Path) -> str:
         lines.append(f"| {' | '.join(row)} |")
     for part in parts:
         if part.is_section:
-            lines += ["", f"## {part.title}", *_body(part.text, functions)]
+            title = part.title + " (experimental)" * part.experimental
+            lines += ["", f"## {title}", *_body(part.text, functions)]
         else:
             lines += [*_declared(part, functions)]
     return "\n".join(lines) + "\n"
@@ -56,12 +63,11 @@ def _codes(names: list[str]) -> str:
 def _declared(part: Part, functions: list[str]) -> Iterator[str]:
     text = " ".join(part.text.split())
     end = _END.search(text)
-    if part.title:
-        yield from ("", f"### {part.title}")
+    yield from ("", f"### {part.title}")
     code = "\n".join(line.rstrip() for line in part.code.splitlines())
     yield from ("", fenced(code, "c"), "", _prose(_END.sub("", text), functions))
     if end:
-        yield from ("", f"Errors: {end[1]}. Threads: {end[2]}.")
+        yield from ("", end[1])
 
 
 def _prose(text: str, functions: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""neml2_capi/_ffi/raw.py, the raw cffi layer, from the text of neml2_capi.h.
+"""neml2_capi/_ffi/raw.py, the raw cffi layer, from the text of the C headers.
 
 The layer is cffi's out-of-line ABI mode: declarations without compiled code, so that importing it
 needs neither a C compiler nor a parser.
@@ -14,8 +14,10 @@ from pathlib import Path
 
 import cffi
 
+from tools.header import EXPERIMENTAL, STABLE
+
 PREAMBLE = '''\
-"""The raw declarations of include/neml2_capi.h; `python3 build.py generate` writes this file."""
+"""The raw declarations of the C headers; `python3 build.py generate` writes this file."""
 # ruff: noqa
 # fmt: off
 # mypy: ignore-errors
@@ -36,8 +38,9 @@ def declarations(header: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
-def module(header: str) -> str:
+def module(include: Path) -> str:
     """The text of raw.py."""
+    header = "".join((include / name).read_text("utf-8") for name in (STABLE, EXPERIMENTAL))
     builder = cffi.FFI()
     builder.cdef(declarations(header))
     builder.set_source("neml2_capi._ffi.raw", None)

@@ -1,4 +1,4 @@
-"""What the functions of the header are called in C++ and in Fortran, by who calls them there."""
+"""What the functions of the headers are called in C++ and in Fortran, by who calls them there."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class _Member:
 
 
 def cpp_face(source: str, functions: list[str]) -> Callers:
-    """The members and functions of neml2_capi.hpp that call each function of the header."""
+    """The members and functions of the C++ headers that call each function."""
     members = _members(source)
     found = {name: _callers(name, members) for name in functions if name not in _CPP}
     freed = {f"neml2_{m.owner.lower()}_free": f"~{m.owner}" for m in members}

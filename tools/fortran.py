@@ -141,7 +141,7 @@ def _procedures(rows: list[Row], parts: list[Part], section: str) -> Iterator[st
             yield from ("", *procedure(row, named))
         else:
             raise ValueError(
-                f"neml2_{row.function} is not in neml2_capi.h: "
+                f"neml2_{row.function} is in no header: "
                 f"rename it in the row '{row.name}' of {TABLE.name}"
             )
     for found in _PROCEDURE.finditer(section):

@@ -108,7 +108,12 @@ def wrapped(statement: str, width: int = 120) -> Iterator[str]:
 
 def commented(text: str, indent: str = "  ") -> Iterator[str]:
     """A comment of the header, with the names that Fortran has."""
-    text = re.sub(r"\s*(Owned\.)?\s*Errors: .*", "", text, flags=re.DOTALL)
+    text = re.sub(
+        r"\s*(Owned\.)?\s*(It cannot fail\.)?\s*(Errors: [^.]*\. )?Threads: .*",
+        "",
+        text,
+        flags=re.DOTALL,
+    )
     text = re.sub(r"\bNEML2_\w+", lambda found: found[0].lower(), " ".join(text.split()))
     yield from (f"{indent}! {line}" for line in wrap(text, 118 - len(indent)))
 

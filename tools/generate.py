@@ -1,8 +1,8 @@
-"""Write what follows from include/neml2_capi.h: cffi's declarations, regions of neml2_capi.f90, the
-description of the ABI in tests/abi, and the version script of the library.
+"""Write what follows from the C headers of include/: cffi's declarations, regions of the Fortran
+module, the description of the ABI in tests/abi, and the version script of the library.
 
 With --check nothing is written; the exit status says whether the committed files are what the
-header asks for.
+headers ask for.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tools import abi, cffi_layer, fortran
-from tools.header import parts_of
+from tools.header import contract
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def generated() -> Iterator[tuple[Path, str]]:
     """Each file that is generated, in whole or in regions, and its text."""
-    header = (ROOT / "include" / "neml2_capi.h").read_text(encoding="utf-8")
-    parts = parts_of(header)
-    yield ROOT / "neml2_capi" / "_ffi" / "raw.py", cffi_layer.module(header)
+    parts = contract(ROOT / "include")
+    yield ROOT / "neml2_capi" / "_ffi" / "raw.py", cffi_layer.module(ROOT / "include")
     module = ROOT / "include" / "neml2_capi.f90"
     yield module, fortran.with_generated(module.read_text(encoding="utf-8"), parts)
     description = ROOT / "tests" / "abi" / "declarations.txt"
@@ -45,9 +44,9 @@ def release() -> str:
 
 def complaints() -> Iterator[str]:
     """What no program can mend: exports and changes that nobody is told of."""
-    parts = parts_of((ROOT / "include" / "neml2_capi.h").read_text(encoding="utf-8"))
+    parts = contract(ROOT / "include")
     for name in abi.undeclared(parts, sorted((ROOT / "capi" / "abi").glob("*.cpp"))):
-        yield f"{name} is not in both include/neml2_capi.h and capi/abi: declare and define it"
+        yield f"{name} is not in both a header of include/ and capi/abi: declare and define it"
     description = (ROOT / "tests" / "abi" / "declarations.txt").read_text(encoding="utf-8")
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     for name in abi.untold(description, changelog, release()):
@@ -65,7 +64,7 @@ def main() -> int:
         stale = True
         if not check:
             path.write_text(wanted, encoding="utf-8")
-        verb = "does not match include/neml2_capi.h" if check else "is renewed"
+        verb = "does not match the headers of include/" if check else "is renewed"
         print(f"{path.relative_to(ROOT)} {verb}", file=sys.stderr)
     if check and stale:
         print("to mend it: python3 build.py generate", file=sys.stderr)

@@ -1,11 +1,14 @@
-"""A structured reading of neml2_capi.h: its sections, and what they declare, in order."""
+"""A structured reading of the C headers: their sections, and what they declare, in order."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
+
+STABLE, EXPERIMENTAL = "neml2_capi.h", "neml2_capi_experimental.h"
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,10 @@ class Variable:
 class Part:
     """A section, or something that is declared, with its comment."""
 
-    title: str  # of a section; the name of a function or a type; "" for enumerators
+    title: str  # of a section; the name of a function, a type or an enumeration
     text: str
     code: str = ""
+    experimental: bool = False
 
     @property
     def is_section(self) -> bool:
@@ -108,28 +112,36 @@ _PART = re.compile(
 )
 
 
-def parts_of(header: str) -> list[Part]:
-    """The sections and declarations of the header, in order."""
-    return [_part(found) for found in _PART.finditer(header)]
+def contract(include: Path) -> list[Part]:
+    """The sections and declarations of both headers."""
+    return [
+        part
+        for name in (STABLE, EXPERIMENTAL)
+        for part in parts_of((include / name).read_text(encoding="utf-8"), name == EXPERIMENTAL)
+    ]
 
 
-def _part(found: re.Match[str]) -> Part:
+def parts_of(header: str, experimental: bool = False) -> list[Part]:
+    """The sections and declarations of one header, in order."""
+    return [_part(found, experimental) for found in _PART.finditer(header)]
+
+
+def _part(found: re.Match[str], experimental: bool) -> Part:
     if found["title"]:
-        return Part(found["title"], plain(found["about"]))
+        return Part(found["title"], plain(found["about"]), experimental=experimental)
     # The arguments of a function go on below one another.
     code = found["code"].replace("NEML2_CAPI ", "").replace("\n" + " " * 11, "\n")
-    return Part(_name(code), plain(found["comment"]), code)
+    return Part(_name(code), plain(found["comment"]), code, experimental)
 
 
-def functions_of(header: str) -> list[Part]:
-    return [part for part in parts_of(header) if part.is_function]
+def functions_of(parts: Iterable[Part]) -> list[str]:
+    """The names of the functions."""
+    return [part.title for part in parts if part.is_function]
 
 
 def _name(code: str) -> str:
-    """A function or a type, of functions too; "" for a group of enumerators, a macro's name."""
-    if code.startswith("enum"):
-        return ""
-    if code.startswith("#define"):
+    """A function, a type (of functions too), an enumeration or a macro."""
+    if code.startswith(("#define", "enum")):
         return code.split()[1]
     found = re.search(r"^typedef struct (\w+)", code) or re.search(
         r"\b(neml2_\w+)\s*(?:\(|;|\)\()", code

@@ -10,6 +10,7 @@
 
 #include "capi/base/error.h"
 #include "capi/base/floating_point.h"
+#include "neml2_capi_experimental.h"
 
 namespace neml2_capi::abi {
 

@@ -69,7 +69,7 @@ class Model(Functions, Described):
         device : str or torch.device, optional
             "cpu", the default, "cuda" or "cuda:1", of those that the artifact was compiled for. A
             model on CUDA takes and returns torch tensors there; this is untested, and
-            include/neml2_capi.h says under "Devices" what it can do.
+            include/neml2_capi_experimental.h says under "Devices" what it can do.
         dtype : str, numpy or torch type, optional
             "float64", the default, or "float32", of those that the artifact was compiled for.
         engine

@@ -23,17 +23,19 @@ function(add_frozen_fortran)
 endfunction()
 
 set(later ${CMAKE_CURRENT_BINARY_DIR}/abi_later)
-set(changed include/neml2_capi.h capi/abi/neml2_capi.map capi/abi/error.cpp capi/model/options.cpp)
+set(changed include/neml2_capi.h include/neml2_capi_experimental.h capi/abi/neml2_capi.map
+  capi/abi/error.cpp capi/model/options.cpp)
 list(TRANSFORM changed PREPEND ${PROJECT_SOURCE_DIR}/)
 add_custom_command(
-  OUTPUT ${later}/neml2_capi.h ${later}/neml2_capi.map ${later}/error.cpp ${later}/options.cpp
+  OUTPUT ${later}/neml2_capi.h ${later}/neml2_capi_experimental.h ${later}/neml2_capi.map ${later}/error.cpp ${later}/options.cpp
   COMMAND ${Python_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/abi/later.py ${later}
   DEPENDS abi/later.py ${changed})
 
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/capi/abi/*.cpp)
 list(FILTER sources EXCLUDE REGEX "/error.cpp$")
 add_library(neml2_capi_later SHARED EXCLUDE_FROM_ALL ${sources}
-  ${later}/neml2_capi.h ${later}/neml2_capi.map ${later}/error.cpp ${later}/options.cpp)
+  ${later}/neml2_capi.h ${later}/neml2_capi_experimental.h ${later}/neml2_capi.map ${later}/error.cpp
+  ${later}/options.cpp)
 set_source_files_properties(${later}/error.cpp PROPERTIES COMPILE_DEFINITIONS NEML2_CAPI_VERSION="1.1.0")
 target_compile_options(neml2_capi_later PRIVATE -Wno-missing-field-initializers)  # the added ones
 target_include_directories(neml2_capi_later BEFORE PUBLIC ${later})

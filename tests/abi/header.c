@@ -1,7 +1,8 @@
-/* The header alone, as C99, C11, C++17 and C++20: it includes what it needs and says nothing that a strict compiler
+/* The headers alone, as C99, C11, C++17 and C++20: they include what they need and say nothing that a strict compiler
  * minds. */
 #include "neml2_capi.h"
-#include "neml2_capi.h" /* twice does no harm */
+#include "neml2_capi_experimental.h"
+#include "neml2_capi_experimental.h" /* twice does no harm */
 
 int main(void) {
   neml2_model *model = 0;

@@ -1,7 +1,8 @@
-// The C++ header alone, as C++17 and C++20: it includes what it needs, says nothing that a strict compiler minds, and may
-// stand in two files of one program.
+// The C++ headers alone, as C++17 and C++20: they include what they need, say nothing that a strict compiler minds, and
+// may stand in two files of one program.
 #include "neml2_capi.hpp"
-#include "neml2_capi.hpp"  // twice does no harm
+#include "neml2_capi_experimental.hpp"
+#include "neml2_capi_experimental.hpp"  // twice does no harm
 #if __cplusplus >= 202002L
 #include <span>
 #endif

@@ -23,6 +23,7 @@ ADDITIONS = {
             "NEML2_CAPI int32_t neml2_later(void);\n#ifdef __cplusplus\n}\n",
         ),
     ],
+    "include/neml2_capi_experimental.h": [],  # beside the other, which it includes
     "capi/abi/neml2_capi.map": [
         (
             "NEML2_EXPERIMENTAL_1.0 {",

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "neml2_capi.h"
+#include "neml2_capi_experimental.h"
 
 #ifndef __cplusplus
 /* Structures for one call, with their size: SOURCE(.path = "elasticity"). */

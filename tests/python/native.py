@@ -21,6 +21,7 @@ from patience import PATIENCE
 import neml2_capi
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT))  # for tools; last: the package of the checkout has no library
 TESTS = ROOT / "tests"
 HOSTS = TESTS / "hosts"
 PREBUILT = ROOT / "examples" / "artifacts"

@@ -15,11 +15,11 @@ from neml2_capi._ffi.raw import ffi
 sys.path.append(str(ROOT))  # last: the package of the checkout has no library
 
 from tools import abi
-from tools.header import parts_of
+from tools.header import EXPERIMENTAL, STABLE, contract, parts_of
 
 pytestmark = pytest.mark.native
 
-PARTS = parts_of((INCLUDE / "neml2_capi.h").read_text())
+PARTS = contract(INCLUDE)
 FUNCTIONS = {part.title for part in PARTS if part.is_function}
 STRUCTURES = [part for part in PARTS if part.fields]
 LIBRARY = LIBRARIES / "libneml2_capi.so.1"
@@ -83,7 +83,7 @@ def test_a_function_of_the_library_without_a_declaration_is_found(tmp_path: Path
 
 
 def test_the_installed_headers_are_those_of_the_tree() -> None:
-    for name in ("neml2_capi.h", "neml2_capi.hpp", "neml2_capi.f90"):
+    for name in (path.name for path in (ROOT / "include").iterdir()):
         assert (INCLUDE / name).read_bytes() == (ROOT / "include" / name).read_bytes(), (
             f"{name} was installed from another tree; install the package again"
         )
@@ -123,7 +123,8 @@ def test_the_header_compiles_as(standard: str) -> None:
 
 
 def test_only_plain_types_cross_the_boundary() -> None:
-    code = re.sub(r"/\*.*?\*/", " ", (INCLUDE / "neml2_capi.h").read_text(), flags=re.DOTALL)
+    header = "".join((INCLUDE / name).read_text() for name in (STABLE, EXPERIMENTAL))
+    code = re.sub(r"/\*.*?\*/", " ", header, flags=re.DOTALL)
     assert not re.search(r"\bunion\b", code)
     handles = set(re.findall(r"typedef struct (\w+) \1;", code)) | {"DLManagedTensorVersioned"}
     sized = {part.title for part in STRUCTURES}
@@ -138,7 +139,7 @@ def test_only_plain_types_cross_the_boundary() -> None:
 
 def test_structures_begin_with_their_size_and_have_no_gaps() -> None:
     """The compiler asserts the sizes and offsets that the description has."""
-    lines = ["#include <stddef.h>", '#include "neml2_capi.h"']
+    lines = ["#include <stddef.h>", '#include "neml2_capi_experimental.h"']
     for part in STRUCTURES:
         assert part.fields[0].name == "size"
         lines.append(f'_Static_assert(sizeof({part.title}) == {part.size}, "{part.title}");')
@@ -157,7 +158,7 @@ def test_structures_begin_with_their_size_and_have_no_gaps() -> None:
 
 def test_the_declarations_of_cffi_are_those_of_the_header() -> None:
     """The compiler compares the types, without `const`, which cffi does not keep."""
-    lines = ['#include "neml2_capi.h"']
+    lines = ['#include "neml2_capi_experimental.h"']
     for name in sorted(FUNCTIONS):
         pointer = ffi.getctype(ffi.typeof(getattr(lib, name)), f"check_{name}")
         lines.append(f"{pointer} = {name};")

@@ -28,6 +28,7 @@ from neml2_capi import Graph
 sys.path.append(str(ROOT))  # last: the package of the checkout has no library
 
 from tools.environments import checkout
+from tools.header import contract, functions_of
 from tools.native import configured
 from tools.platforms import cross_environment, zig, zig_variables
 from tools.process import CACHE
@@ -40,9 +41,7 @@ CHECKED = ("-D_GLIBCXX_DEBUG", "-D_GLIBCXX_DEBUG_PEDANTIC")
 UNDEFINED = ("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error")
 MODULE = INCLUDE / "neml2_capi.f90"
 EXAMPLE = (PREBUILT / "elasticity", PREBUILT / "viscoplastic")
-FUNCTIONS = set(
-    re.findall(r"^NEML2_CAPI [^;]*?\b(neml2_\w+)\(", (INCLUDE / "neml2_capi.h").read_text(), re.M)
-)
+FUNCTIONS = set(functions_of(contract(INCLUDE)))
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from native import CXX, INCLUDE, LINK, PREBUILT, TESTS, command, example_of, folder, run
 
+from tools.header import contract, functions_of
+
 pytestmark = pytest.mark.native
 
-FUNCTIONS = set(
-    re.findall(r"^NEML2_CAPI [^;]*?\b(neml2_\w+)\(", (INCLUDE / "neml2_capi.h").read_text(), re.M)
-)
-HEADER = (INCLUDE / "neml2_capi.hpp").read_text()
+FUNCTIONS = set(functions_of(contract(INCLUDE)))
+HEADER = "".join(path.read_text() for path in INCLUDE.glob("neml2_capi*.hpp"))
 STRICT = ("-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", f"-I{INCLUDE}")
 COMPILERS = [path for name in (CXX, "clang++") if (path := shutil.which(name))]
 

@@ -24,6 +24,8 @@ from native import (
 )
 from programs import built
 
+from tools.header import contract, functions_of
+
 MODULE = INCLUDE / "neml2_capi.f90"
 FLAGS = ("-std=f2018", "-Wall", "-Wextra", "-Werror")
 
@@ -96,8 +98,7 @@ def test_the_module_compiles_without_a_warning(options: tuple[str, ...], tmp_pat
 def test_it_calls_every_function_of_the_header() -> None:
     # DLPack is for C and Python, and a package that cannot be loaded says why.
     left_out = {"tensor_from_dlpack", "tensor_to_dlpack", "graph_check"}
-    header = (INCLUDE / "neml2_capi.h").read_text()
-    functions = set(re.findall(r"^NEML2_CAPI [^;]*?\bneml2_(\w+)\(", header, re.MULTILINE))
+    functions = {name.removeprefix("neml2_") for name in functions_of(contract(INCLUDE))}
     procedures = MODULE.read_text().partition("\ncontains\n")[2]
     assert set(re.findall(r"\bc_(\w+)", procedures)) & functions == functions - left_out
 

@@ -22,7 +22,10 @@ from neml2_capi._ffi.errors import last_message
 from neml2_capi._ffi.library import ffi, lib
 
 ROOT = Path(__file__).resolve().parents[2]
-HEADER = (ROOT / "include" / "neml2_capi.h").read_text(encoding="utf-8")
+HEADER = "".join(
+    (ROOT / "include" / name).read_text(encoding="utf-8")
+    for name in ("neml2_capi.h", "neml2_capi_experimental.h")
+)
 CODE = re.sub(r"/\*.*?\*/", "", HEADER, flags=re.DOTALL)
 
 
@@ -103,6 +106,7 @@ def check_edited(
         "CHANGELOG.md",
         "CMakeLists.txt",
         "include/neml2_capi.h",
+        "include/neml2_capi_experimental.h",
         "include/neml2_capi.f90",
         "neml2_capi/_ffi/raw.py",
         "tests/abi/declarations.txt",

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "../c/check.h"
-#include "neml2_capi.hpp"
+#include "neml2_capi_experimental.hpp"
 
 namespace scenario {
 

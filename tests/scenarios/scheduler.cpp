@@ -40,7 +40,7 @@ int main() {
     const auto states = cycled(model);
     CHECK(states == cycled(plain));
     scenario::print_points("state", states, 19);
-    CHECK(model.points_evaluated(0) == static_cast<int64_t>(n) * steps);
+    CHECK(points_evaluated(model, 0) == static_cast<int64_t>(n) * steps);
     sub_batches_fail(model);
   });
 }
