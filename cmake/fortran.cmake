@@ -1,7 +1,7 @@
-# neml2_capi::fortran, the Fortran module. Its compiled form fits one compiler only, so that every project compiles it
-# with its own: this file serves the build of the library, and lies beside the installed CMake package.
+# neml2_capi::fortran, the Fortran modules. Their compiled form fits one compiler only, so that every project compiles
+# them with its own: this file serves the build of the library, and lies beside the installed CMake package.
 #
-#   neml2_capi_INCLUDE_DIR     where neml2_capi.f90 is
+#   neml2_capi_INCLUDE_DIR     the folder of neml2_capi.f90
 
 # The target is imported, so that its meaning can be set again, when a directory with Fortran comes after one without.
 if(NOT TARGET neml2_capi::fortran)
@@ -21,7 +21,8 @@ endif()
 
 set(neml2_capi_modules ${CMAKE_CURRENT_BINARY_DIR}/neml2_capi_modules)
 file(MAKE_DIRECTORY ${neml2_capi_modules})
-add_library(neml2_capi_fortran STATIC EXCLUDE_FROM_ALL ${neml2_capi_INCLUDE_DIR}/neml2_capi.f90)
+add_library(neml2_capi_fortran STATIC EXCLUDE_FROM_ALL ${neml2_capi_INCLUDE_DIR}/neml2_capi_c.f90
+  ${neml2_capi_INCLUDE_DIR}/neml2_capi.f90 ${neml2_capi_INCLUDE_DIR}/neml2_capi_experimental.f90)
 set_target_properties(neml2_capi_fortran PROPERTIES
   Fortran_FORMAT FREE
   Fortran_MODULE_DIRECTORY ${neml2_capi_modules}

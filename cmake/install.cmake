@@ -6,8 +6,9 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set(headers include/neml2_capi.h include/neml2_capi.hpp include/neml2_capi.f90
+set(headers include/neml2_capi.h include/neml2_capi.hpp
   include/neml2_capi_experimental.h include/neml2_capi_experimental.hpp
+  include/neml2_capi_c.f90 include/neml2_capi.f90 include/neml2_capi_experimental.f90
   # Headers for hosts with MPI, with which nothing here is linked.
   include/neml2_capi_mpi.h include/neml2_capi_mpi.f90)
 

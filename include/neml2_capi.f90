@@ -8,7 +8,7 @@
 ! >>> first.f90
 !     program first
 !       use, intrinsic :: iso_fortran_env, only: int32, real64
-!       use neml2_capi, only: neml2_call, neml2_model, neml2_ok
+!       use neml2_capi, only: neml2_call, neml2_model, neml2_ok, neml2_view
 !       implicit none
 !       type(neml2_model) :: model
 !       type(neml2_call) :: evaluation
@@ -20,8 +20,8 @@
 !       strain(1, :) = 1e-3_real64
 !       call model%load("aoti/elasticity", stat, errmsg)
 !       if (stat == neml2_ok) call evaluation%create(model, stat, errmsg)
-!       if (stat == neml2_ok) call evaluation%bind_input("strain", strain, stat, errmsg)
-!       if (stat == neml2_ok) call evaluation%bind_output("stress", stress, stat, errmsg)
+!       if (stat == neml2_ok) call evaluation%bind_input("strain", neml2_view(strain), stat, errmsg)
+!       if (stat == neml2_ok) call evaluation%bind_output("stress", neml2_view(stress), stat, errmsg)
 !       if (stat == neml2_ok) call evaluation%run(8, stat, errmsg)
 !       if (stat == neml2_ok) then
 !         print "(6es14.6)", stress(:, 1)
@@ -31,11 +31,13 @@
 !     end program first
 ! <<<
 !
-! Compile this file with your program and its options, for module files fit one compiler only:
+! Compile the module with your program and its options, because module files fit one compiler only:
 !
-!     gfortran -fopenmp DIR/include/neml2_capi.f90 first.f90 -L DIR/lib -Wl,-rpath,DIR/lib -lneml2_capi
+!     gfortran -fopenmp DIR/include/neml2_capi_c.f90 DIR/include/neml2_capi.f90 first.f90 \
+!       -L DIR/lib -Wl,-rpath,DIR/lib -lneml2_capi
 !
-! or, with CMake, find_package(neml2_capi) and link neml2_capi::fortran. A host with other threads than OpenMP's
+! or, with CMake, find_package(neml2_capi) and link neml2_capi::fortran. neml2_capi_experimental.f90, compiled after
+! them, has what may change in any release: graphs, operators, schedulers. A host with other threads than OpenMP's
 ! compiles with -frecursive.
 !
 !
@@ -44,45 +46,45 @@
 ! needs a neml2_model, which all threads share, and in each thread a neml2_call. A call binds arrays by name once, and
 ! evaluates the points in them any number of times, where they are:
 !
-!     call evaluation%bind_input("strain~1", old_strain)             ! x~1: x at the previous step
-!     call evaluation%bind_output("stress", state(1:6, :))           ! variables may share one array of state,
-!     call evaluation%bind_output("plastic_strain", state(7, :))     ! here state(7, n)
-!     call evaluation%bind_input("t", time)                          ! a scalar is one value for all points
-!     call evaluation%bind_input("stress~1", zero, stride=0)         ! so is an array with a stride of 0
-!     call evaluation%bind_parameter("elasticity.E", modulus)        ! in this call only; model%set_parameter for all
-!     call evaluation%bind_derivative("stress", "strain", tangent)   ! (strain, stress, point)
-!     call evaluation%set_block_order(neml2_input_first)             ! (stress, strain, point), as Abaqus has DDSDDE
-!     call evaluation%bind_status(status)                            ! of each point; there are more reports
+!     call evaluation%bind_input("strain~1", neml2_view(old_strain))           ! x~1: x at the previous step
+!     call evaluation%bind_output("stress", neml2_view(state(1:6, :)))         ! variables may share one array of state,
+!     call evaluation%bind_output("plastic_strain", neml2_view(state(7, :)))   ! here state(7, n)
+!     call evaluation%bind_input("t", neml2_view(time))                        ! a scalar is one value for all points
+!     call evaluation%bind_input("stress~1", neml2_view(zero), stride=0)       ! so is an array with a stride of 0
+!     call evaluation%bind_parameter("elasticity.E", neml2_view(modulus))      ! in this call; set_parameter for all
+!     call evaluation%bind_derivative("stress", "strain", neml2_view(tangent)) ! (strain, stress, point)
+!     call evaluation%set_block_order(neml2_input_first)                       ! (stress, strain, point), as DDSDDE
+!     call evaluation%bind_report(neml2_report_status, neml2_view(status))     ! of each point; there are more reports
 !     call evaluation%run(n, stat)
-!     if (stat > 0) ...                                              ! some points failed: cut the step, try again
+!     if (stat > 0) ...                                                        ! some points failed: cut the step
 !
 ! More advanced: directional derivatives (bind_tangent with bind_jvp, bind_cotangent with bind_adjoint); evaluation with
-! tensors of any batch shape (neml2_model%forward, jvp, vjp, jacobian); a Newton loop of your own (neml2_solve); and any
-! AOTInductor package, not only NEML2's (neml2_graph); points spread over several devices (neml2_scheduler).
-! neml2_log_next takes what the solvers have to tell.
+! tensors of any batch shape (neml2_model%forward, jvp, vjp, jacobian); a Newton loop of your own (neml2_solve).
+! neml2_log_next takes messages of the solvers.
 !
 !
 ! CONVENTIONS
 !
 ! Status      Every procedure that can fail has the optional arguments `stat` and `errmsg`. stat = 0 is success;
-!             positive is recoverable: what became of some points, where the others hold good results; negative is
-!             fatal: the request was wrong, and nothing was changed. errmsg says what was wrong, what was expected and
-!             what to do, and is empty on success. Without stat the program stops with the message where something
-!             fails, as ALLOCATE does; a value or a derivative that is not finite is no failure, but stat is then
-!             neml2_non_finite. neml2_error_message gives the last error of the thread, too, and neml2_get_error_message
-!             with character variables of fixed length; success does not clear it. What fails leaves its other arguments
-!             as they were, unless said otherwise.
+!             positive is recoverable: some points failed, and the others hold good results; negative is fatal: the
+!             request was wrong, and nothing was changed. errmsg says what was wrong, what was expected and what to do,
+!             and is empty on success. Without stat the program stops with the message if something fails, as ALLOCATE
+!             does; a value or a derivative that is not finite is no failure, but stat is then neml2_non_finite.
+!             neml2_error_message gives the last error of the thread, too, and neml2_get_error_message with character
+!             variables of fixed length; success does not clear it. What fails leaves its other arguments as they were,
+!             unless said otherwise.
 ! Shapes      C's (n, 6) is Fortran's (6, n): the same memory, never copied. Shapes are given in Fortran's order.
 !             Variables, options, unknowns and elements of an array are counted from 1.
-! Arrays      What is bound has the TARGET or the POINTER attribute, any rank, and the kind of the variable: real64 or,
-!             in a model of float32, real32; where a model has integers, int64 or int32. Another kind is
-!             neml2_error_dtype. It is read and written where it is until it is bound anew or unbound. The compiler
-!             refuses an array without TARGET, and an expression. A null pointer takes the binding back.
+! Arrays      neml2_view(array) looks at an array of any rank and kind, without a copy. The array has the TARGET or the
+!             POINTER attribute; the compiler refuses one without, and an expression. Its kind is the variable's: real64
+!             or, in a model of float32, real32; for integers of a model, int64 or int32. Another kind is
+!             neml2_error_dtype. It is read and written where it is until another is bound. neml2_view() without an
+!             array, or of a null pointer, takes the binding back.
 !             `stride` is the distance from one point to the next in elements: the product of all extents but the
 !             last unless it is given; with 0 there is one value for all points or, of an adjoint, their sum. An array
 !             (6, quadrature point, element) has stride=6. `first` is the position of the first value in the array.
-!             A section with gaps may be bound where the values of a point lie side by side, and the points at one
-!             distance: state(1:6, :), state(7, :), strain(:, 2, :). How many points an array holds is remembered: a
+!             A section with gaps may be bound if the values of a point lie side by side, and the points at one
+!             distance: state(1:6, :), state(7, :), strain(:, 2, :). A call remembers how many points an array holds: a
 !             run of more is neml2_error_shape, and touches nothing.
 ! Ownership   Objects are freed with their last copy: `b = a` makes another name for the same object, and `free` drops
 !             one. There are subroutines to create objects and no functions, for gfortran does not finalize their
@@ -90,7 +92,7 @@
 !             Objects as components: `b%model = a%model` shares as above; give a type of yours that contains objects an
 !             assignment(=) which does so for each, as tests/fortran/test_handles.f90 does. Its intrinsic assignment
 !             is not to be used with gfortran 12, which finalizes an unnamed copy besides. A component that is an array
-!             of objects must be allocatable: the programs of gfortran 12 crash where its extents are fixed.
+!             of objects must be allocatable: the programs of gfortran 12 crash if its extents are fixed.
 !             To change the order of an array of objects, exchange two at a time by a third: in a = a(n:1:-1) Fortran
 !             copies the right side without counting it, and what is freed first is still needed.
 ! Threads     A loaded model may be called from many threads at once, a call, a tensor, a report and a solve by one at a
@@ -99,129 +101,14 @@
 ! Floating    Traps, rounding and flush-to-zero are set to their defaults inside the library and restored on return:
 !   point     hosts that are compiled with -ffpe-trap can call.
 ! Not here    DLPack, which is for exchange with C and Python: see neml2_capi.h.
-module neml2_capi
-  use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_f_procpointer, c_funloc, c_funptr, &
-                                         c_loc, c_null_char, c_null_funptr, c_null_ptr, c_ptr, c_size_t, &
-                                         int8 => c_int8_t, int32 => c_int32_t, int64 => c_int64_t, &
-                                         real32 => c_float, real64 => c_double
+!
+! The procedures are in neml2_capi_internal, which is for neml2_capi_experimental.f90, too; use neml2_capi.
+module neml2_capi_internal
+  use, intrinsic :: iso_c_binding, only: c_associated, c_f_pointer, c_f_procpointer, c_funloc, c_loc, c_null_char, &
+                                         c_null_funptr, real32 => c_float
+  use neml2_capi_c
   implicit none(type, external)
-  private
-
-  public :: neml2_model, neml2_call, neml2_tensor, neml2_report, neml2_solve, neml2_graph, neml2_solver
-  public :: neml2_scheduler
-  public :: neml2_operator, neml2_operator_call, neml2_interrupt
-  ! begin generated: public
-  public :: neml2_version, neml2_error_cause, neml2_abi_version, neml2_error_status, neml2_error_count
-  public :: neml2_error_message, neml2_error_subject, neml2_get_error_message, neml2_get_error_subject
-  public :: neml2_error_record, neml2_error_get, neml2_log_count, neml2_log_next, neml2_log_level_set
-  public :: neml2_log_level_get, neml2_interrupt_set, neml2_libtorch_suggest, neml2_libtorch_open
-  public :: neml2_operator_declare, neml2_stream_set, neml2_operator_register, neml2_operator_unregister
-  public :: neml2_source_describe
-  ! end generated
-
-  ! begin generated: constants
-  ! Status of a call. The first four are also the statuses of one material point.
-  integer(int32), parameter, public :: neml2_ok = 0
-  integer(int32), parameter, public :: neml2_non_finite = 1
-  integer(int32), parameter, public :: neml2_not_converged = 2
-  integer(int32), parameter, public :: neml2_singular = 3
-  integer(int32), parameter, public :: neml2_error_argument = -1
-  integer(int32), parameter, public :: neml2_error_name = -2
-  integer(int32), parameter, public :: neml2_error_missing = -3
-  integer(int32), parameter, public :: neml2_error_shape = -4
-  integer(int32), parameter, public :: neml2_error_dtype = -5
-  integer(int32), parameter, public :: neml2_error_file = -6
-  integer(int32), parameter, public :: neml2_error_artifact = -7
-  integer(int32), parameter, public :: neml2_error_unsupported = -8
-  integer(int32), parameter, public :: neml2_error_runtime = -9
-  integer(int32), parameter, public :: neml2_error_memory = -10
-  integer(int32), parameter, public :: neml2_error_internal = -11
-  integer(int32), parameter, public :: neml2_error_interrupted = -12
-
-  ! Cause of a failure that a program may cure, if the status alone does not tell it.
-  integer(int32), parameter, public :: neml2_cause_none = 0
-  integer(int32), parameter, public :: neml2_cause_libtorch_missing = 1
-  integer(int32), parameter, public :: neml2_cause_schema_unknown = 2
-  integer(int32), parameter, public :: neml2_cause_matrix_singular = 3
-  integer(int32), parameter, public :: neml2_cause_of_host = 1000
-
-  ! Element types. In a structure, 0 is the usual one.
-  integer(int32), parameter, public :: neml2_float64 = 1
-  integer(int32), parameter, public :: neml2_float32 = 2
-  integer(int32), parameter, public :: neml2_int64 = 3
-  integer(int32), parameter, public :: neml2_int32 = 4
-  integer(int32), parameter, public :: neml2_int16 = 5
-  integer(int32), parameter, public :: neml2_int8 = 6
-  integer(int32), parameter, public :: neml2_uint8 = 7
-  integer(int32), parameter, public :: neml2_bool = 8
-  integer(int32), parameter, public :: neml2_float16 = 9
-  integer(int32), parameter, public :: neml2_bfloat16 = 10
-
-  ! Kind of memory, by the numbers of DLPack. In a structure, 0 is the CPU.
-  integer(int32), parameter, public :: neml2_device_cpu = 1
-  integer(int32), parameter, public :: neml2_device_cuda = 2
-
-  ! Runtime of packages. BUILTIN needs nothing else. LIBTORCH uses the libtorch of an installed torch. AUTO takes, for
-  ! each package, the built-in runtime if it has every function that the package calls, else libtorch.
-  integer(int32), parameter, public :: neml2_runtime_auto = 0
-  integer(int32), parameter, public :: neml2_runtime_builtin = 1
-  integer(int32), parameter, public :: neml2_runtime_libtorch = 2
-
-  ! Role of a variable or of an array. The first four are the *kinds* of variables; implicit segments solve for the
-  ! unknowns. An array that is bound to a call has one of these roles: neml2_input read; every input must be bound when
-  ! the call runs. A host of NEML2's runtime may bind a guess of an unknown that is not an input: it is accepted and not
-  ! read, because a predictor gives the guess. neml2_output written, if it is bound. It may be the very array of an
-  ! input, with the same stride, or one that overlaps no other: arrays of one stride may interleave, arrays of unequal
-  ! strides must lie apart. An output over its own history (`x` over `x~1`) is changed for the points that succeeded: to
-  ! retry, restore your own copy first. neml2_parameter read instead of the stored value, in this call only: one for all
-  ! points or one for each neml2_tangent read: the direction of an input; zero if it is not bound neml2_jvp written: the
-  ! derivative of an output along the tangents, see neml2_model_jvp(). Through an implicit model it costs about one more
-  ! Newton step; in a call that binds derivative blocks, too, it is their product, the same up to round-off.
-  ! neml2_cotangent read: the cotangent of an output; zero if it is not bound neml2_adjoint written: the adjoint of an
-  ! input, see neml2_model_vjp(). With a point stride of 0 it is the sum over all points that did not fail.
-  ! neml2_parameter_adjoint written: the adjoint of a parameter, in the same way
-  integer(int32), parameter, public :: neml2_input = 0
-  integer(int32), parameter, public :: neml2_output = 1
-  integer(int32), parameter, public :: neml2_parameter = 2
-  integer(int32), parameter, public :: neml2_unknown = 3
-  integer(int32), parameter, public :: neml2_tangent = 4
-  integer(int32), parameter, public :: neml2_jvp = 5
-  integer(int32), parameter, public :: neml2_cotangent = 6
-  integer(int32), parameter, public :: neml2_adjoint = 7
-  integer(int32), parameter, public :: neml2_parameter_adjoint = 8
-
-  ! The order of the components in a block: the output's before the variable's, or the other way round.
-  integer(int32), parameter, public :: neml2_output_first = 0
-  integer(int32), parameter, public :: neml2_input_first = 1
-
-  ! Quantities that an evaluation can report of each material point.
-  integer(int32), parameter, public :: neml2_report_status = 0
-  integer(int32), parameter, public :: neml2_report_iterations = 1
-  integer(int32), parameter, public :: neml2_report_residual_norm = 2
-  integer(int32), parameter, public :: neml2_report_residual_history = 3
-  integer(int32), parameter, public :: neml2_report_suggested_cut = 4
-
-  ! Levels; a channel has the records up to its own.
-  integer(int32), parameter, public :: neml2_log_silent = 0
-  integer(int32), parameter, public :: neml2_log_warning = 1
-  integer(int32), parameter, public :: neml2_log_info = 2
-  integer(int32), parameter, public :: neml2_log_debug = 3
-
-  ! The size of a buffer that holds any message with its terminating zero; longer messages are cut.
-  integer(int32), parameter, public :: neml2_log_length = 1024
-
-  ! Kind of an argument; a list of integers is INTEGER. NONE: it was not given.
-  integer(int32), parameter, public :: neml2_argument_none = 0
-  integer(int32), parameter, public :: neml2_argument_tensor = 1
-  integer(int32), parameter, public :: neml2_argument_integer = 2
-  integer(int32), parameter, public :: neml2_argument_real = 3
-  integer(int32), parameter, public :: neml2_argument_boolean = 4
-  integer(int32), parameter, public :: neml2_argument_text = 5
-
-  ! One more runtime: Newton's method and the chain rule, too, run by operators of libtorch. A model on CUDA always uses
-  ! it; on the CPU it is for trying it out.
-  integer(int32), parameter, public :: neml2_runtime_tensors = 3
-  ! end generated
+  public
 
   ! What an array can be bound as beside the roles of neml2_capi.h.
   integer(int32), parameter :: derivative = neml2_parameter_adjoint + 1
@@ -238,14 +125,15 @@ module neml2_capi
     [character(6) :: "real64", "real32", "int64", "int32"]
   integer(int64), parameter :: bytes(neml2_float64:neml2_int32) = [8, 4, 8, 4]
 
-  ! An array of the host as it lies in memory. Extents and strides, in elements, are not allocated where it is a null
-  ! pointer, nor are the strides where they cannot be told.
-  type :: layout
+  ! An array of the host as it lies in memory. Extents and strides, in elements, are not allocated if it is a null
+  ! pointer, nor are the strides if they are not known.
+  type :: neml2_view
+    private
     type(c_ptr) :: base = c_null_ptr
     integer(int32) :: dtype = neml2_float64
     logical :: dense = .true.
     integer(int64), allocatable :: extents(:), strides(:)
-  end type layout
+  end type neml2_view
 
   ! What a call knows of an array that it can bind: the values of one point, and the points that it holds. A derivative
   ! has the name "output:variable".
@@ -282,9 +170,9 @@ module neml2_capi
   contains
     ! begin generated: neml2_model
     procedure :: is_loaded => model_is_loaded
+    procedure :: variable_find => model_variable_find
     procedure :: option_info => model_option_info
     procedure :: load => model_load
-    procedure :: points_evaluated => model_points_evaluated
     procedure :: runtime => model_runtime
     procedure :: device => model_device
     procedure :: dtype => model_dtype
@@ -299,7 +187,6 @@ module neml2_capi
     procedure :: describe => model_describe
     procedure :: option_count => model_option_count
     procedure :: parameter_tensor => model_parameter_tensor
-    procedure :: variable_find => model_variable_find
     procedure :: forward => model_forward
     procedure :: forward_with => model_forward_with
     procedure :: jvp => model_jvp
@@ -308,15 +195,15 @@ module neml2_capi
     procedure :: param_jacobian => model_param_jacobian
     procedure :: param_vjp => model_param_vjp
     generic :: assignment(=) => model_assign
-    generic :: set_option => set_option_number, set_option_text
-    generic :: get_option => get_option_number, get_option_text
     generic :: set_parameter => set_parameter_real64, set_parameter_real32
     generic :: get_parameter => get_parameter_real64, get_parameter_real32
+    generic :: set_option => set_option_number, set_option_text
+    generic :: get_option => get_option_number, get_option_text
     procedure, private :: model_assign
-    procedure, private :: set_option_number, set_option_text
-    procedure, private :: get_option_number, get_option_text
     procedure, private :: set_parameter_real64, set_parameter_real32
     procedure, private :: get_parameter_real64, get_parameter_real32
+    procedure, private :: set_option_number, set_option_text
+    procedure, private :: get_option_number, get_option_text
     ! end generated
   end type neml2_model
 
@@ -324,16 +211,15 @@ module neml2_capi
   type, extends(object) :: neml2_tensor
   contains
     ! begin generated: neml2_tensor
+    procedure :: create => tensor_create
+    procedure :: wrap => tensor_wrap
     procedure :: shape => tensor_shape
     procedure :: dtype => tensor_dtype
     procedure :: device => tensor_device
-    procedure :: create => tensor_create
     generic :: assignment(=) => tensor_assign
-    generic :: wrap => wrap_real64, wrap_real32, wrap_int64, wrap_int32
     generic :: values => values_real64, values_real32, values_int64, values_int32
     generic :: copy => copy_real64, copy_real32, copy_int64, copy_int32
     procedure, private :: tensor_assign
-    procedure, private :: wrap_real64, wrap_real32, wrap_int64, wrap_int32
     procedure, private :: values_real64, values_real32, values_int64, values_int32
     procedure, private :: copy_real64, copy_real32, copy_int64, copy_int32
     ! end generated
@@ -350,69 +236,24 @@ module neml2_capi
     ! end generated
   end type neml2_report
 
-  ! One AOTInductor package: tensors in, tensors out. Any number of threads may run it at once.
-  type, extends(object) :: neml2_graph
-  contains
-    ! begin generated: neml2_graph
-    procedure :: is_loaded => graph_is_loaded
-    procedure :: input_layout => graph_input_layout
-    procedure :: output_info => graph_output_info
-    procedure :: load => graph_load
-    procedure :: load_bytes => graph_load_bytes
-    procedure :: runtime => graph_runtime
-    procedure :: device => graph_device
-    procedure :: input_info => graph_input_info
-    procedure :: call_spec => graph_call_spec
-    procedure :: constant_count => graph_constant_count
-    procedure :: get_constant => graph_get_constant
-    procedure :: arity => graph_arity
-    procedure :: run => graph_run
-    procedure :: set_constants => graph_set_constants
-    generic :: assignment(=) => graph_assign
-    procedure, private :: graph_assign
-    ! end generated
-  end type neml2_graph
-
   ! Arrays of the host, bound to the variables of a model by name; one per thread. It keeps the model alive.
   type, extends(object) :: neml2_call
   contains
     ! begin generated: neml2_call
-    procedure :: unbind_input => call_unbind_input
-    procedure :: unbind_output => call_unbind_output
-    procedure :: unbind_parameter => call_unbind_parameter
-    procedure :: unbind_tangent => call_unbind_tangent
-    procedure :: unbind_jvp => call_unbind_jvp
-    procedure :: unbind_cotangent => call_unbind_cotangent
-    procedure :: unbind_derivative => call_unbind_derivative
-    procedure :: unbind_adjoint => call_unbind_adjoint
-    procedure :: set_block_order => call_set_block_order
-    procedure :: bind_status => call_bind_status
-    procedure :: bind_iterations => call_bind_iterations
-    procedure :: bind_residual_norm => call_bind_residual_norm
-    procedure :: bind_residual_history => call_bind_residual_history
-    procedure :: bind_suggested_cut => call_bind_suggested_cut
     procedure :: create => call_create
-    procedure :: unbind_report => call_unbind_report
+    procedure :: bind_report => call_bind_report
+    procedure :: bind_input => call_bind_input
+    procedure :: bind_output => call_bind_output
+    procedure :: bind_parameter => call_bind_parameter
+    procedure :: bind_tangent => call_bind_tangent
+    procedure :: bind_jvp => call_bind_jvp
+    procedure :: bind_cotangent => call_bind_cotangent
+    procedure :: bind_derivative => call_bind_derivative
+    procedure :: bind_adjoint => call_bind_adjoint
+    procedure :: set_block_order => call_set_block_order
     generic :: assignment(=) => call_assign
-    generic :: bind_input => bind_input_real64, bind_input_real32, bind_input_int64, bind_input_int32
-    generic :: bind_output => bind_output_real64, bind_output_real32, bind_output_int64, bind_output_int32
-    generic :: bind_parameter => bind_parameter_real64, bind_parameter_real32, bind_parameter_int64, &
-      bind_parameter_int32
-    generic :: bind_tangent => bind_tangent_real64, bind_tangent_real32
-    generic :: bind_jvp => bind_jvp_real64, bind_jvp_real32
-    generic :: bind_cotangent => bind_cotangent_real64, bind_cotangent_real32
-    generic :: bind_derivative => bind_derivative_real64, bind_derivative_real32
-    generic :: bind_adjoint => bind_adjoint_real64, bind_adjoint_real32
     generic :: run => run_int64, run_int32
     procedure, private :: call_assign
-    procedure, private :: bind_input_real64, bind_input_real32, bind_input_int64, bind_input_int32
-    procedure, private :: bind_output_real64, bind_output_real32, bind_output_int64, bind_output_int32
-    procedure, private :: bind_parameter_real64, bind_parameter_real32, bind_parameter_int64, bind_parameter_int32
-    procedure, private :: bind_tangent_real64, bind_tangent_real32
-    procedure, private :: bind_jvp_real64, bind_jvp_real32
-    procedure, private :: bind_cotangent_real64, bind_cotangent_real32
-    procedure, private :: bind_derivative_real64, bind_derivative_real32
-    procedure, private :: bind_adjoint_real64, bind_adjoint_real32
     procedure, private :: run_int64, run_int32
     ! end generated
   end type neml2_call
@@ -434,6 +275,8 @@ module neml2_capi
   type, extends(object) :: neml2_solve
   contains
     ! begin generated: neml2_solve
+    procedure :: next => solve_next
+    procedure :: finish => solve_finish
     procedure :: size => solve_size
     procedure :: layout => solve_layout
     procedure :: guess => solve_guess
@@ -442,12 +285,10 @@ module neml2_capi
     procedure :: jacobian => solve_jacobian
     procedure :: matvec => solve_matvec
     procedure :: accept => solve_accept
-    procedure :: next => solve_next
-    procedure :: finish => solve_finish
     generic :: assignment(=) => solve_assign
-    generic :: begin => begin_int64, begin_int32, begin_tensors
+    generic :: begin => begin_int64, begin_tensors, begin_int32
     procedure, private :: solve_assign
-    procedure, private :: begin_int64, begin_int32, begin_tensors
+    procedure, private :: begin_int64, begin_tensors, begin_int32
     ! end generated
   end type neml2_solve
 
@@ -461,199 +302,22 @@ module neml2_capi
     end subroutine
   end interface
 
-  ! Devices over which a model spreads its points; in neml2_capi.h see "Schedulers":
-  !
-  !     call scheduler%create()
-  !     call scheduler%add(neml2_device_cpu, 512)
-  !     call scheduler%add(neml2_device_cuda, 4096, capacity=8192, priority=2.0_real64)
-  !     call model%load("aoti/viscoplastic", stat, scheduler=scheduler)
-  type, extends(object) :: neml2_scheduler
-  contains
-    ! begin generated: neml2_scheduler
-    procedure :: create => scheduler_create
-    procedure :: count => scheduler_count
-    procedure :: info => scheduler_info
-    procedure :: keep_rank => scheduler_keep_rank
-    generic :: assignment(=) => scheduler_assign
-    generic :: add => add_int64, add_int32
-    procedure, private :: scheduler_assign
-    procedure, private :: add_int64, add_int32
-    ! end generated
-  end type neml2_scheduler
-
-  ! What a subroutine that is an operator is given, until it returns. Arguments are counted from 1, in the order of the
-  ! schema. In neml2_capi.h see "Operators".
-  type :: neml2_operator_call
-    private
-    type(c_ptr) :: c = c_null_ptr
-  contains
-    ! begin generated: neml2_operator_call
-    procedure :: find => operator_find
-    procedure :: argument_info => operator_argument_info
-    procedure :: size => operator_size
-    procedure :: set_output => operator_set_output
-    generic :: get => get_tensor, get_real64, get_int64, get_logical, get_text
-    generic :: get_list => get_list_tensors, get_list_real64, get_list_int64
-    procedure, private :: get_tensor, get_real64, get_int64, get_logical, get_text
-    procedure, private :: get_list_tensors, get_list_real64, get_list_int64
-    ! end generated
-  end type neml2_operator_call
-
-  abstract interface
-    ! An operator of yours. It gives all outputs, or sets another stat than neml2_ok: see neml2_capi.h. It may run on
-    ! several threads at once.
-    subroutine neml2_operator(arguments, stat)
-      import
-      type(neml2_operator_call), intent(inout) :: arguments
-      integer(int32), intent(out) :: stat
-    end subroutine
-  end interface
-
   abstract interface
     ! A function of yours: shall an evaluation end?
     logical function neml2_interrupt()
     end function
   end interface
 
-  ! How an array of any rank lies in memory.
-  interface layout_of
-    procedure :: layout_real64, layout_real32, layout_int64, layout_int32
-  end interface layout_of
+  ! How an array of any rank and kind lies in memory: the compiler refuses one without TARGET or POINTER.
+  interface neml2_view
+    procedure :: view_real64, view_real32, view_int64, view_int32, view_nothing
+  end interface neml2_view
 
-  ! What values() points to where there are none.
+  ! What values() points to if there are none.
   real(real64), target :: no_real64(0)
   real(real32), target :: no_real32(0)
   integer(int64), target :: no_int64(0)
   integer(int32), target :: no_int32(0)
-
-  ! The structures of neml2_capi.h, with their size.
-  ! begin generated: structures
-  type, bind(c) :: c_source
-    integer(int64) :: size = 64
-    type(c_ptr) :: path = c_null_ptr
-    type(c_ptr) :: name = c_null_ptr
-    type(c_ptr) :: content = c_null_ptr
-    integer(int64) :: content_size = 0
-    type(c_ptr) :: scheduler = c_null_ptr
-    integer(int32) :: dtype = 0
-    integer(int32) :: device = 0
-    integer(int32) :: device_index = 0
-    integer(int32) :: runtime = 0
-  end type c_source
-
-  type, bind(c) :: c_model_info
-    integer(int64) :: size = 24
-    integer(int32) :: dtype = 0
-    integer(int32) :: device = 0
-    integer(int32) :: device_index = 0
-    integer(int32) :: runtime = 0
-  end type c_model_info
-
-  type, bind(c) :: c_variable_info
-    integer(int64) :: size = 56
-    type(c_ptr) :: name = c_null_ptr
-    type(c_ptr) :: type = c_null_ptr
-    integer(int64) :: ndim = 0
-    integer(int64) :: sub_ndim = 0
-    type(c_ptr) :: shape = c_null_ptr
-    integer(int32) :: dtype = 0
-    integer(int32) :: kind = 0
-  end type c_variable_info
-
-  type, bind(c) :: c_derivative_info
-    integer(int64) :: size = 48
-    integer(int64) :: output = 0
-    integer(int64) :: variable = 0
-    integer(int64) :: ndim = 0
-    type(c_ptr) :: shape = c_null_ptr
-    integer(int32) :: batched = 0
-    integer(int32) :: kind = 0
-  end type c_derivative_info
-
-  type, bind(c) :: c_history_info
-    integer(int64) :: size = 40
-    integer(int64) :: input = 0
-    integer(int64) :: age = 0
-    integer(int64) :: output = 0
-    integer(int64) :: current = 0
-  end type c_history_info
-
-  type, bind(c) :: c_tensor_info
-    integer(int64) :: size = 56
-    type(c_ptr) :: data = c_null_ptr
-    integer(int64) :: ndim = 0
-    type(c_ptr) :: shape = c_null_ptr
-    type(c_ptr) :: strides = c_null_ptr
-    integer(int32) :: dtype = 0
-    integer(int32) :: device = 0
-    integer(int32) :: device_index = 0
-    integer(int32) :: row_major = 0
-  end type c_tensor_info
-
-  type, bind(c) :: c_option_info
-    integer(int64) :: size = 40
-    type(c_ptr) :: name = c_null_ptr
-    type(c_ptr) :: choices = c_null_ptr
-    real(real64) :: least = 0
-    real(real64) :: greatest = 0
-  end type c_option_info
-
-  type, bind(c) :: c_system_info
-    integer(int64) :: size = 32
-    integer(int64) :: npoints = 0
-    integer(int64) :: n = 0
-    integer(int64) :: nunknowns = 0
-  end type c_system_info
-
-  type, bind(c) :: c_unknown_info
-    integer(int64) :: size = 48
-    integer(int64) :: unknown = 0
-    integer(int64) :: offset = 0
-    integer(int64) :: pieces = 0
-    integer(int64) :: piece_stride = 0
-    integer(int64) :: piece_size = 0
-  end type c_unknown_info
-
-  type, bind(c) :: c_graph_info
-    integer(int64) :: size = 40
-    type(c_ptr) :: in_spec = c_null_ptr
-    type(c_ptr) :: out_spec = c_null_ptr
-    integer(int32) :: device = 0
-    integer(int32) :: device_index = 0
-    integer(int32) :: runtime = 0
-    integer(int32) :: reserved = 0
-  end type c_graph_info
-
-  type, bind(c) :: c_graph_variable_info
-    integer(int64) :: size = 56
-    type(c_ptr) :: name = c_null_ptr
-    integer(int64) :: ndim = 0
-    type(c_ptr) :: least = c_null_ptr
-    type(c_ptr) :: greatest = c_null_ptr
-    type(c_ptr) :: order = c_null_ptr
-    integer(int32) :: dtype = 0
-    integer(int32) :: kind = 0
-  end type c_graph_variable_info
-
-  type, bind(c) :: c_argument_info
-    integer(int64) :: size = 32
-    type(c_ptr) :: name = c_null_ptr
-    integer(int64) :: count = 0
-    integer(int32) :: kind = 0
-    integer(int32) :: reserved = 0
-  end type c_argument_info
-
-  type, bind(c) :: c_device
-    integer(int64) :: size = 48
-    integer(int64) :: batch_size = 0
-    integer(int64) :: capacity = 0
-    real(real64) :: priority = 0
-    integer(int32) :: device = 0
-    integer(int32) :: device_index = 0
-    integer(int32) :: runtime = 0
-    integer(int32) :: reserved = 0
-  end type c_device
-  ! end generated
 
   abstract interface
     subroutine free_handle(handle) bind(c)
@@ -666,591 +330,6 @@ module neml2_capi
       integer(int64), value :: capacity
       integer(int64), intent(inout), optional :: needed
     end function
-  end interface
-
-  interface
-    integer(c_size_t) function c_strlen(text) bind(c, name="strlen")
-      import
-      type(c_ptr), value :: text
-    end function
-
-    ! The functions of neml2_capi.h. Where one takes an address, an argument that is absent is NULL.
-    ! begin generated: interfaces
-    integer(int32) function c_abi_version() bind(c, name="neml2_abi_version")
-      import
-    end function
-    type(c_ptr) function c_version() bind(c, name="neml2_version")
-      import
-    end function
-    integer(int32) function c_error_status() bind(c, name="neml2_error_status")
-      import
-    end function
-    integer(int32) function c_error_cause() bind(c, name="neml2_error_cause")
-      import
-    end function
-    integer(int32) function c_error_message(buffer, capacity, needed) bind(c, name="neml2_error_message")
-      import
-      character(kind=c_char), intent(inout), optional :: buffer(*)
-      integer(int64), value :: capacity
-      integer(int64), intent(inout), optional :: needed
-    end function
-    integer(int32) function c_error_subject(buffer, capacity, needed) bind(c, name="neml2_error_subject")
-      import
-      character(kind=c_char), intent(inout), optional :: buffer(*)
-      integer(int64), value :: capacity
-      integer(int64), intent(inout), optional :: needed
-    end function
-    integer(int32) function c_error_count(out) bind(c, name="neml2_error_count")
-      import
-      integer(int64), intent(inout), optional :: out
-    end function
-    integer(int32) function c_error_get(status, cause, buffer, capacity, needed, index) bind(c, name="neml2_error_get")
-      import
-      integer(int32), intent(inout), optional :: status, cause
-      character(kind=c_char), intent(inout), optional :: buffer(*)
-      integer(int64), value :: capacity, index
-      integer(int64), intent(inout), optional :: needed
-    end function
-    integer(int32) function c_error_record(status, cause, subject, message) bind(c, name="neml2_error_record")
-      import
-      integer(int32), value :: status, cause
-      character(kind=c_char), intent(in), optional :: subject(*), message(*)
-    end function
-    integer(int32) function c_model_open(out, source) bind(c, name="neml2_model_open")
-      import
-      type(c_ptr), intent(inout), optional :: out
-      type(c_source), intent(in), optional :: source
-    end function
-    subroutine c_model_free(model) bind(c, name="neml2_model_free")
-      import
-      type(c_ptr), intent(inout), optional :: model
-    end subroutine
-    integer(int32) function c_model_inspect(out, model) bind(c, name="neml2_model_inspect")
-      import
-      type(c_model_info), intent(inout), optional :: out
-      type(c_ptr), value :: model
-    end function
-    integer(int32) function c_model_variable_count(out, model, kind) bind(c, name="neml2_model_variable_count")
-      import
-      integer(int64), intent(inout), optional :: out
-      type(c_ptr), value :: model
-      integer(int32), value :: kind
-    end function
-    integer(int32) function c_model_variable_find(out, model, kind, name) bind(c, name="neml2_model_variable_find")
-      import
-      integer(int64), intent(inout), optional :: out
-      type(c_ptr), value :: model
-      integer(int32), value :: kind
-      character(kind=c_char), intent(in), optional :: name(*)
-    end function
-    integer(int32) function c_model_variable_inspect(out, model, kind, index) bind(c, &
-      name="neml2_model_variable_inspect")
-      import
-      type(c_variable_info), intent(inout), optional :: out
-      type(c_ptr), value :: model
-      integer(int32), value :: kind
-      integer(int64), value :: index
-    end function
-    integer(int32) function c_model_derivative_count(out, model, kind) bind(c, name="neml2_model_derivative_count")
-      import
-      integer(int64), intent(inout), optional :: out
-      type(c_ptr), value :: model
-      integer(int32), value :: kind
-    end function
-    integer(int32) function c_model_derivative_inspect(out, model, kind, index) bind(c, &
-      name="neml2_model_derivative_inspect")
-      import
-      type(c_derivative_info), intent(inout), optional :: out
-      type(c_ptr), value :: model
-      integer(int32), value :: kind
-      integer(int64), value :: index
-    end function
-    integer(int32) function c_model_history_count(out, model) bind(c, name="neml2_model_history_count")
-      import
-      integer(int64), intent(inout), optional :: out
-      type(c_ptr), value :: model
-    end function
-    integer(int32) function c_model_history_inspect(out, model, index) bind(c, name="neml2_model_history_inspect")
-      import
-      type(c_history_info), intent(inout), optional :: out
-      type(c_ptr), value :: model
-      integer(int64), value :: index
-    end function
-    integer(int32) function c_model_describe(buffer, capacity, needed, model) bind(c, name="neml2_model_describe")
-      import
-      character(kind=c_char), intent(inout), optional :: buffer(*)
-      integer(int64), value :: capacity
-      integer(int64), intent(inout), optional :: needed
-      type(c_ptr), value :: model
-    end function
-    integer(int32) function c_source_describe(buffer, capacity, needed, source) bind(c, name="neml2_source_describe")
-      import
-      character(kind=c_char), intent(inout), optional :: buffer(*)
-      integer(int64), value :: capacity
-      integer(int64), intent(inout), optional :: needed
-      type(c_source), intent(in), optional :: source
-    end function
-    integer(int32) function c_call_create(out, model) bind(c, name="neml2_call_create")
-      import
-      type(c_ptr), intent(inout), optional :: out
-      type(c_ptr), value :: model
-    end function
-    integer(int32) function c_call_bind(call, role, name, data, dtype, point_stride) bind(c, name="neml2_call_bind")
-      import
-      type(c_ptr), value :: call, data
-      integer(int32), value :: role, dtype
-      character(kind=c_char), intent(in), optional :: name(*)
-      integer(int64), value :: point_stride
-    end function
-    integer(int32) function c_call_run(call, npoints) bind(c, name="neml2_call_run")
-      import
-      type(c_ptr), value :: call
-      integer(int64), value :: npoints
-    end function
-    subroutine c_call_free(call) bind(c, name="neml2_call_free")
-      import
-      type(c_ptr), intent(inout), optional :: call
-    end subroutine
-    integer(int32) function c_call_bind_derivative(call, kind, output, variable, data, dtype, point_stride) bind(c, &
-      name="neml2_call_bind_derivative")
-      import
-      type(c_ptr), value :: call, data
-      integer(int32), value :: kind, dtype
-      character(kind=c_char), intent(in), optional :: output(*), variable(*)
-      integer(int64), value :: point_stride
-    end function
-    integer(int32) function c_call_block_order_set(call, order) bind(c, name="neml2_call_block_order_set")
-      import
-      type(c_ptr), value :: call
-      integer(int32), value :: order
-    end function
-    integer(int32) function c_call_bind_report(call, kind, data, point_stride) bind(c, name="neml2_call_bind_report")
-      import
-      type(c_ptr), value :: call, data
-      integer(int32), value :: kind
-      integer(int64), value :: point_stride
-    end function
-    integer(int32) function c_tensor_create(out, dtype, ndim, shape) bind(c, name="neml2_tensor_create")
-      import
-      type(c_ptr), intent(inout), optional :: out
-      integer(int32), value :: dtype
-      integer(int64), value :: ndim
-      integer(int64), intent(in), optional :: shape(*)
-    end function
-    integer(int32) function c_tensor_wrap(out, data, dtype, ndim, shape, strides, deleter, context) bind(c, &
-      name="neml2_tensor_wrap")
-      import
-      type(c_ptr), intent(inout), optional :: out
-      type(c_ptr), value :: data, context
-      integer(int32), value :: dtype
-      integer(int64), value :: ndim
-      integer(int64), intent(in), optional :: shape(*), strides(*)
-      type(c_funptr), value :: deleter
-    end function
-    integer(int32) function c_tensor_share(out, tensor) bind(c, name="neml2_tensor_share")
-      import
-      type(c_ptr), intent(inout), optional :: out
-      type(c_ptr), value :: tensor
-    end function
-    integer(int32) function c_tensor_from_dlpack(out, managed) bind(c, name="neml2_tensor_from_dlpack")
-      import
-      type(c_ptr), intent(inout), optional :: out
-      type(c_ptr), value :: managed
-    end function
-    integer(int32) function c_tensor_to_dlpack(managed, tensor) bind(c, name="neml2_tensor_to_dlpack")
-      import
-      type(c_ptr), intent(inout), optional :: managed
-      type(c_ptr), value :: tensor
-    end function
-    integer(int32) function c_tensor_inspect(out, tensor) bind(c, name="neml2_tensor_inspect")
-      import
-      type(c_tensor_info), intent(inout), optional :: out
-      type(c_ptr), value :: tensor
-    end function
-    subroutine c_tensor_free(tensor) bind(c, name="neml2_tensor_free")
-      import
-      type(c_ptr), intent(inout), optional :: tensor
-    end subroutine
-    integer(int32) function c_model_forward(outputs, report, model, inputs, parameters) bind(c, &
-      name="neml2_model_forward")
-      import
-      type(c_ptr), intent(inout), optional :: outputs(*), report
-      type(c_ptr), value :: model
-      type(c_ptr), intent(in), optional :: inputs(*), parameters(*)
-    end function
-    integer(int32) function c_model_jvp(outputs, jvps, report, model, inputs, tangents, parameters) bind(c, &
-      name="neml2_model_jvp")
-      import
-      type(c_ptr), intent(inout), optional :: outputs(*), jvps(*), report
-      type(c_ptr), value :: model
-      type(c_ptr), intent(in), optional :: inputs(*), tangents(*), parameters(*)
-    end function
-    integer(int32) function c_model_vjp(outputs, adjoints, report, model, kind, inputs, cotangents, parameters) &
-      bind(c, name="neml2_model_vjp")
-      import
-      type(c_ptr), intent(inout), optional :: outputs(*), adjoints(*), report
-      type(c_ptr), value :: model
-      integer(int32), value :: kind
-      type(c_ptr), intent(in), optional :: inputs(*), cotangents(*), parameters(*)
-    end function
-    integer(int32) function c_model_jacobian(outputs, blocks, report, model, kind, inputs, parameters) bind(c, &
-      name="neml2_model_jacobian")
-      import
-      type(c_ptr), intent(inout), optional :: outputs(*), blocks(*), report
-      type(c_ptr), value :: model
-      integer(int32), value :: kind
-      type(c_ptr), intent(in), optional :: inputs(*), parameters(*)
-    end function
-    integer(int32) function c_report_get(out, report, kind) bind(c, name="neml2_report_get")
-      import
-      type(c_ptr), intent(inout), optional :: out
-      type(c_ptr), value :: report
-      integer(int32), value :: kind
-    end function
-    integer(int32) function c_report_get_unknown(out, report, index) bind(c, name="neml2_report_get_unknown")
-      import
-      type(c_ptr), intent(inout), optional :: out
-      type(c_ptr), value :: report
-      integer(int64), value :: index
-    end function
-    subroutine c_report_free(report) bind(c, name="neml2_report_free")
-      import
-      type(c_ptr), intent(inout), optional :: report
-    end subroutine
-    integer(int32) function c_model_parameter_get(out, model, name) bind(c, name="neml2_model_parameter_get")
-      import
-      type(c_ptr), intent(inout), optional :: out
-      type(c_ptr), value :: model
-      character(kind=c_char), intent(in), optional :: name(*)
-    end function
-    integer(int32) function c_model_parameter_set(model, name, value) bind(c, name="neml2_model_parameter_set")
-      import
-      type(c_ptr), value :: model, value
-      character(kind=c_char), intent(in), optional :: name(*)
-    end function
-    integer(int32) function c_model_option_count(out, model) bind(c, name="neml2_model_option_count")
-      import
-      integer(int64), intent(inout), optional :: out
-      type(c_ptr), value :: model
-    end function
-    integer(int32) function c_model_option_inspect(out, model, index) bind(c, name="neml2_model_option_inspect")
-      import
-      type(c_option_info), intent(inout), optional :: out
-      type(c_ptr), value :: model
-      integer(int64), value :: index
-    end function
-    integer(int32) function c_model_option_set_number(model, name, value) bind(c, name="neml2_model_option_set_number")
-      import
-      type(c_ptr), value :: model
-      character(kind=c_char), intent(in), optional :: name(*)
-      real(real64), value :: value
-    end function
-    integer(int32) function c_model_option_get_number(out, model, name) bind(c, name="neml2_model_option_get_number")
-      import
-      real(real64), intent(inout), optional :: out
-      type(c_ptr), value :: model
-      character(kind=c_char), intent(in), optional :: name(*)
-    end function
-    integer(int32) function c_model_option_set_text(model, name, value) bind(c, name="neml2_model_option_set_text")
-      import
-      type(c_ptr), value :: model
-      character(kind=c_char), intent(in), optional :: name(*), value(*)
-    end function
-    integer(int32) function c_model_option_get_text(out, model, name) bind(c, name="neml2_model_option_get_text")
-      import
-      type(c_ptr), intent(inout), optional :: out
-      type(c_ptr), value :: model
-      character(kind=c_char), intent(in), optional :: name(*)
-    end function
-    integer(int32) function c_solve_begin(out, model, inputs, parameters) bind(c, name="neml2_solve_begin")
-      import
-      type(c_ptr), intent(inout), optional :: out
-      type(c_ptr), value :: model
-      type(c_ptr), intent(in), optional :: inputs(*), parameters(*)
-    end function
-    integer(int32) function c_solve_begin_call(out, call, npoints) bind(c, name="neml2_solve_begin_call")
-      import
-      type(c_ptr), intent(inout), optional :: out
-      type(c_ptr), value :: call
-      integer(int64), value :: npoints
-    end function
-    integer(int32) function c_solve_next(system, solve) bind(c, name="neml2_solve_next")
-      import
-      type(c_ptr), intent(inout), optional :: system
-      type(c_ptr), value :: solve
-    end function
-    integer(int32) function c_solve_end(outputs, report, solve) bind(c, name="neml2_solve_end")
-      import
-      type(c_ptr), intent(inout), optional :: outputs(*), report, solve
-    end function
-    subroutine c_solve_free(solve) bind(c, name="neml2_solve_free")
-      import
-      type(c_ptr), intent(inout), optional :: solve
-    end subroutine
-    integer(int32) function c_system_inspect(out, system) bind(c, name="neml2_system_inspect")
-      import
-      type(c_system_info), intent(inout), optional :: out
-      type(c_ptr), value :: system
-    end function
-    integer(int32) function c_system_unknown_inspect(out, system, index) bind(c, name="neml2_system_unknown_inspect")
-      import
-      type(c_unknown_info), intent(inout), optional :: out
-      type(c_ptr), value :: system
-      integer(int64), value :: index
-    end function
-    integer(int32) function c_system_guess(u, system) bind(c, name="neml2_system_guess")
-      import
-      real(real64), intent(inout), optional :: u(*)
-      type(c_ptr), value :: system
-    end function
-    integer(int32) function c_system_residual(r, system, u) bind(c, name="neml2_system_residual")
-      import
-      real(real64), intent(inout), optional :: r(*)
-      type(c_ptr), value :: system
-      real(real64), intent(in), optional :: u(*)
-    end function
-    integer(int32) function c_system_step(du, singular, system, u) bind(c, name="neml2_system_step")
-      import
-      real(real64), intent(inout), optional :: du(*)
-      integer(int32), intent(inout), optional :: singular(*)
-      type(c_ptr), value :: system
-      real(real64), intent(in), optional :: u(*)
-    end function
-    integer(int32) function c_system_jacobian(a, system, u) bind(c, name="neml2_system_jacobian")
-      import
-      real(real64), intent(inout), optional :: a(*)
-      type(c_ptr), value :: system
-      real(real64), intent(in), optional :: u(*)
-    end function
-    integer(int32) function c_system_matvec(y, system, u, v) bind(c, name="neml2_system_matvec")
-      import
-      real(real64), intent(inout), optional :: y(*)
-      type(c_ptr), value :: system
-      real(real64), intent(in), optional :: u(*), v(*)
-    end function
-    integer(int32) function c_system_accept(system, u, status, iterations) bind(c, name="neml2_system_accept")
-      import
-      type(c_ptr), value :: system
-      real(real64), intent(in), optional :: u(*)
-      integer(int32), intent(in), optional :: status(*), iterations(*)
-    end function
-    integer(int32) function c_solve_run(outputs, report, model, inputs, parameters, solver, context) bind(c, &
-      name="neml2_solve_run")
-      import
-      type(c_ptr), intent(inout), optional :: outputs(*), report
-      type(c_ptr), value :: model, context
-      type(c_ptr), intent(in), optional :: inputs(*), parameters(*)
-      type(c_funptr), value :: solver
-    end function
-    integer(int32) function c_log_level_set(channel, level) bind(c, name="neml2_log_level_set")
-      import
-      character(kind=c_char), intent(in), optional :: channel(*)
-      integer(int32), value :: level
-    end function
-    integer(int32) function c_log_level_get(out, channel) bind(c, name="neml2_log_level_get")
-      import
-      integer(int32), intent(inout), optional :: out
-      character(kind=c_char), intent(in), optional :: channel(*)
-    end function
-    integer(int32) function c_log_count(out) bind(c, name="neml2_log_count")
-      import
-      integer(int64), intent(inout), optional :: out
-    end function
-    integer(int32) function c_log_next(level, channel, buffer, capacity, needed) bind(c, name="neml2_log_next")
-      import
-      integer(int32), intent(inout), optional :: level
-      type(c_ptr), intent(inout), optional :: channel
-      character(kind=c_char), intent(inout), optional :: buffer(*)
-      integer(int64), value :: capacity
-      integer(int64), intent(inout), optional :: needed
-    end function
-    integer(int32) function c_interrupt_set(asked, context) bind(c, name="neml2_interrupt_set")
-      import
-      type(c_funptr), value :: asked
-      type(c_ptr), value :: context
-    end function
-    integer(int32) function c_graph_open(out, source) bind(c, name="neml2_graph_open")
-      import
-      type(c_ptr), intent(inout), optional :: out
-      type(c_source), intent(in), optional :: source
-    end function
-    integer(int32) function c_graph_check(runtime, source) bind(c, name="neml2_graph_check")
-      import
-      integer(int32), intent(inout), optional :: runtime
-      type(c_source), intent(in), optional :: source
-    end function
-    subroutine c_graph_free(graph) bind(c, name="neml2_graph_free")
-      import
-      type(c_ptr), intent(inout), optional :: graph
-    end subroutine
-    integer(int32) function c_graph_inspect(out, graph) bind(c, name="neml2_graph_inspect")
-      import
-      type(c_graph_info), intent(inout), optional :: out
-      type(c_ptr), value :: graph
-    end function
-    integer(int32) function c_graph_variable_count(out, graph, kind) bind(c, name="neml2_graph_variable_count")
-      import
-      integer(int64), intent(inout), optional :: out
-      type(c_ptr), value :: graph
-      integer(int32), value :: kind
-    end function
-    integer(int32) function c_graph_variable_inspect(out, graph, kind, index) bind(c, &
-      name="neml2_graph_variable_inspect")
-      import
-      type(c_graph_variable_info), intent(inout), optional :: out
-      type(c_ptr), value :: graph
-      integer(int32), value :: kind
-      integer(int64), value :: index
-    end function
-    integer(int32) function c_graph_run(outputs, noutputs, graph, inputs, ninputs) bind(c, name="neml2_graph_run")
-      import
-      type(c_ptr), intent(inout), optional :: outputs(*)
-      integer(int64), value :: noutputs, ninputs
-      type(c_ptr), value :: graph
-      type(c_ptr), intent(in), optional :: inputs(*)
-    end function
-    integer(int32) function c_graph_run_unguarded(outputs, noutputs, graph, inputs, ninputs) bind(c, &
-      name="neml2_graph_run_unguarded")
-      import
-      type(c_ptr), intent(inout), optional :: outputs(*)
-      integer(int64), value :: noutputs, ninputs
-      type(c_ptr), value :: graph
-      type(c_ptr), intent(in), optional :: inputs(*)
-    end function
-    integer(int32) function c_graph_constant_count(out, graph) bind(c, name="neml2_graph_constant_count")
-      import
-      integer(int64), intent(inout), optional :: out
-      type(c_ptr), value :: graph
-    end function
-    integer(int32) function c_graph_constant_get(out, name, graph, index) bind(c, name="neml2_graph_constant_get")
-      import
-      type(c_ptr), intent(inout), optional :: out, name
-      type(c_ptr), value :: graph
-      integer(int64), value :: index
-    end function
-    integer(int32) function c_graph_constant_set(graph, count, names, values, share) bind(c, &
-      name="neml2_graph_constant_set")
-      import
-      type(c_ptr), value :: graph
-      integer(int64), value :: count
-      type(c_ptr), intent(in), optional :: names(*), values(*)
-      integer(int32), value :: share
-    end function
-    integer(int32) function c_libtorch_suggest(place) bind(c, name="neml2_libtorch_suggest")
-      import
-      character(kind=c_char), intent(in), optional :: place(*)
-    end function
-    integer(int32) function c_libtorch_open(path, version) bind(c, name="neml2_libtorch_open")
-      import
-      type(c_ptr), intent(inout), optional :: path, version
-    end function
-    integer(int32) function c_operator_declare(schema) bind(c, name="neml2_operator_declare")
-      import
-      character(kind=c_char), intent(in), optional :: schema(*)
-    end function
-    integer(int32) function c_operator_register(schema, function, context) bind(c, name="neml2_operator_register")
-      import
-      character(kind=c_char), intent(in), optional :: schema(*)
-      type(c_funptr), value :: function
-      type(c_ptr), value :: context
-    end function
-    integer(int32) function c_operator_unregister(name) bind(c, name="neml2_operator_unregister")
-      import
-      character(kind=c_char), intent(in), optional :: name(*)
-    end function
-    integer(int32) function c_operator_call_count(out, call, kind) bind(c, name="neml2_operator_call_count")
-      import
-      integer(int64), intent(inout), optional :: out
-      type(c_ptr), value :: call
-      integer(int32), value :: kind
-    end function
-    integer(int32) function c_operator_call_find(out, call, name) bind(c, name="neml2_operator_call_find")
-      import
-      integer(int64), intent(inout), optional :: out
-      type(c_ptr), value :: call
-      character(kind=c_char), intent(in), optional :: name(*)
-    end function
-    integer(int32) function c_operator_call_inspect(out, call, index) bind(c, name="neml2_operator_call_inspect")
-      import
-      type(c_argument_info), intent(inout), optional :: out
-      type(c_ptr), value :: call
-      integer(int64), value :: index
-    end function
-    integer(int32) function c_operator_call_get_tensors(out, call, index) bind(c, &
-      name="neml2_operator_call_get_tensors")
-      import
-      type(c_ptr), intent(inout), optional :: out
-      type(c_ptr), value :: call
-      integer(int64), value :: index
-    end function
-    integer(int32) function c_operator_call_get_integers(out, call, index) bind(c, &
-      name="neml2_operator_call_get_integers")
-      import
-      type(c_ptr), intent(inout), optional :: out
-      type(c_ptr), value :: call
-      integer(int64), value :: index
-    end function
-    integer(int32) function c_operator_call_get_reals(out, call, index) bind(c, name="neml2_operator_call_get_reals")
-      import
-      type(c_ptr), intent(inout), optional :: out
-      type(c_ptr), value :: call
-      integer(int64), value :: index
-    end function
-    integer(int32) function c_operator_call_get_text(out, call, index) bind(c, name="neml2_operator_call_get_text")
-      import
-      type(c_ptr), intent(inout), optional :: out
-      type(c_ptr), value :: call
-      integer(int64), value :: index
-    end function
-    integer(int32) function c_operator_call_set_output(call, index, tensor) bind(c, &
-      name="neml2_operator_call_set_output")
-      import
-      type(c_ptr), value :: call
-      integer(int64), value :: index
-      type(c_ptr), intent(inout), optional :: tensor
-    end function
-    integer(int32) function c_stream_set(index, stream) bind(c, name="neml2_stream_set")
-      import
-      integer(int32), value :: index
-      type(c_ptr), value :: stream
-    end function
-    integer(int32) function c_scheduler_create(out) bind(c, name="neml2_scheduler_create")
-      import
-      type(c_ptr), intent(inout), optional :: out
-    end function
-    integer(int32) function c_scheduler_add(scheduler, device) bind(c, name="neml2_scheduler_add")
-      import
-      type(c_ptr), value :: scheduler
-      type(c_device), intent(in), optional :: device
-    end function
-    integer(int32) function c_scheduler_count(out, scheduler) bind(c, name="neml2_scheduler_count")
-      import
-      integer(int64), intent(inout), optional :: out
-      type(c_ptr), value :: scheduler
-    end function
-    integer(int32) function c_scheduler_inspect(out, scheduler, index) bind(c, name="neml2_scheduler_inspect")
-      import
-      type(c_device), intent(inout), optional :: out
-      type(c_ptr), value :: scheduler
-      integer(int64), value :: index
-    end function
-    integer(int32) function c_scheduler_keep_rank(scheduler, local_rank, local_size) bind(c, &
-      name="neml2_scheduler_keep_rank")
-      import
-      type(c_ptr), value :: scheduler
-      integer(int64), value :: local_rank, local_size
-    end function
-    subroutine c_scheduler_free(scheduler) bind(c, name="neml2_scheduler_free")
-      import
-      type(c_ptr), intent(inout), optional :: scheduler
-    end subroutine
-    integer(int32) function c_model_points(out, model, index) bind(c, name="neml2_model_points")
-      import
-      integer(int64), intent(inout), optional :: out
-      type(c_ptr), value :: model
-      integer(int64), value :: index
-    end function
-  ! end generated
   end interface
 
 contains
@@ -1275,13 +354,13 @@ contains
     version = c_abi_version()
   end function neml2_abi_version
 
-  ! The status of this thread's last failed call; neml2_ok where none failed yet.
+  ! The status of this thread's last failed call; neml2_ok if none failed yet.
   integer(int32) function neml2_error_status() result(status)
     status = c_error_status()
   end function neml2_error_status
 
-  ! How many errors this thread's last failed call met: 1, or more where devices of a scheduler failed side by side; 0
-  ! where none failed yet.
+  ! How many errors this thread's last failed call met: 1, or more if devices of a scheduler failed side by side; 0
+  ! if none failed yet.
   integer(int64) function neml2_error_count() result(count)
     count = 0
     if (c_error_count(count) /= neml2_ok) count = 0
@@ -1293,7 +372,7 @@ contains
     call read(c_error_message, message)
   end subroutine neml2_error_message
 
-  ! The name of the variable, parameter, option, segment, file or argument that the last error is about; empty where
+  ! The name of the variable, parameter, option, segment, file or argument that the last error is about; empty if
   ! there is none.
   subroutine neml2_error_subject(subject)
     character(:), allocatable, intent(out) :: subject
@@ -1317,7 +396,7 @@ contains
   end subroutine neml2_get_error_subject
 
   ! Record an error of this thread that a solver of yours found, so that it is read like the others. `status` is not
-  ! neml2_ok; `cause`, where it is given, is a number of yours from neml2_cause_of_host on.
+  ! neml2_ok; `cause`, if it is given, is a number of yours from neml2_cause_of_host on.
   subroutine neml2_error_record(status, subject, message, cause)
     integer(int32), intent(in) :: status
     character(*), intent(in) :: subject, message
@@ -1328,11 +407,10 @@ contains
     outcome = c_error_record(status, given, c_text(subject), c_text(message))
   end subroutine neml2_error_record
 
-  ! The message of a call that has just returned `outcome`; empty where it succeeded.
+  ! The message of a call that has just returned `outcome`; empty if it succeeded.
   !
-  ! An errmsg is passed on only where it is present, to an argument that is not optional: gfortran 12 loses the length
-  ! of an optional one on the way back. So each procedure with an errmsg ends in the same two lines, and most are
-  ! written by tools/fortran.py: from a function `try_x`, which returns its status, the subroutine `x`.
+  ! An errmsg is passed on only if it is present, to an argument that is not optional: gfortran 12 loses the length of
+  ! an optional one on the way back. So each procedure with an errmsg ends in the same two lines.
   subroutine tell(outcome, message)
     integer(int32), intent(in) :: outcome
     character(:), allocatable, intent(out) :: message
@@ -1343,7 +421,7 @@ contains
     end if
   end subroutine tell
 
-  ! As ALLOCATE does: where there is no stat, an error, or points that failed, end the program with the message.
+  ! As ALLOCATE does: if there is no stat, an error, or points that failed, end the program with the message.
   subroutine conclude(outcome, stat)
     integer(int32), intent(in) :: outcome
     integer(int32), intent(out), optional :: stat
@@ -1379,7 +457,7 @@ contains
 
   ! begin generated: errors
   ! The status, the message and the cause of one of the neml2_error_count() errors, which are in the order of their
-  ! points. The status of the call is positive where that of each is. neml2_error_argument where there are fewer.
+  ! points. The status of the call is positive if all of theirs are. neml2_error_argument if there are fewer.
   subroutine neml2_error_get(index, status, message, stat, errmsg, cause)
     integer(int64), intent(in) :: index
     integer(int32), intent(inout) :: status
@@ -1423,7 +501,7 @@ contains
     if (c_log_count(count) /= neml2_ok) count = 0
   end function neml2_log_count
 
-  ! Take the oldest record. `level` is neml2_log_silent, and the texts are empty, where none waits.
+  ! Take the oldest record. `level` is neml2_log_silent, and the texts are empty, if none waits.
   subroutine neml2_log_next(level, channel, message)
     integer(int32), intent(out) :: level
     character(:), allocatable, intent(out) :: channel, message
@@ -1495,427 +573,6 @@ contains
   ! end generated
 
   ! ------------------------------------------------------------------------------------------
-  ! libtorch
-  !
-  ! What the built-in runtime lacks, libtorch has; the section libtorch of neml2_capi.h says more.
-  ! ------------------------------------------------------------------------------------------
-
-  ! begin generated: libtorch
-  ! Suggest the place of libtorch, for where nothing else tells it: libtorch_cpu.so or the folder that holds it.
-  subroutine neml2_libtorch_suggest(place, stat, errmsg)
-    character(*), intent(in) :: place
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = c_libtorch_suggest(c_text(place))
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine neml2_libtorch_suggest
-
-  ! Open libtorch, unless it is, and tell its file and its version: neml2_error_file where there is none,
-  ! neml2_error_unsupported where it lacks something.
-  subroutine neml2_libtorch_open(path, version, stat, errmsg)
-    character(:), allocatable, intent(inout) :: path, version
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(c_ptr) :: c_path, c_version
-    c_path = c_null_ptr
-    c_version = c_null_ptr
-    outcome = c_libtorch_open(c_path, c_version)
-    if (outcome == neml2_ok) then
-      call read_c(c_path, path)
-      call read_c(c_version, version)
-    end if
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine neml2_libtorch_open
-
-  ! Tell the schema of a custom operator, before a package that calls it is loaded for libtorch.
-  subroutine neml2_operator_declare(schema, stat, errmsg)
-    character(*), intent(in) :: schema
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = c_operator_declare(c_text(schema))
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine neml2_operator_declare
-
-  ! Put this thread's work on CUDA device `index` on `stream`, a cudaStream_t; c_null_ptr: on torch's current stream.
-  subroutine neml2_stream_set(index, stream, stat, errmsg)
-    integer(int32), intent(in) :: index
-    type(c_ptr), intent(in) :: stream
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = c_stream_set(index, stream)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine neml2_stream_set
-  ! end generated
-
-  ! ------------------------------------------------------------------------------------------
-  ! Operators
-  ! ------------------------------------------------------------------------------------------
-
-  ! What the library calls for all operators: the context is the subroutine.
-  function call_operator(context, arguments) result(stat) bind(c)
-    type(c_ptr), value :: context, arguments
-    integer(int32) :: stat
-    procedure(neml2_operator), pointer :: given
-    type(neml2_operator_call) :: view
-    call c_f_procpointer(transfer(context, c_null_funptr), given)
-    stat = neml2_ok
-    view%c = arguments
-    call given(view, stat)
-  end function call_operator
-
-  ! How many arguments the schema has, and how many tensors are to be given.
-  integer(int32) function try_operator_size(self, narguments, noutputs) result(outcome)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(inout) :: narguments, noutputs
-    outcome = c_operator_call_count(narguments, self%c, neml2_input)
-    if (outcome == neml2_ok) outcome = c_operator_call_count(noutputs, self%c, neml2_output)
-  end function try_operator_size
-
-  ! The values of an argument that is not None, and its length: tensors, unless it is of a kind of number.
-  subroutine read_argument(self, index, dtype, values, count, outcome)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int32), intent(in) :: dtype
-    type(c_ptr), intent(out) :: values
-    integer(int64), intent(out) :: count
-    integer(int32), intent(out) :: outcome
-    type(c_argument_info) :: info
-    character(:), allocatable :: name
-    values = c_null_ptr
-    outcome = c_operator_call_inspect(info, self%c, index - 1)
-    count = abs(info%count)
-    if (outcome /= neml2_ok) return
-    select case (dtype)
-    case (neml2_float64)
-      outcome = c_operator_call_get_reals(values, self%c, index - 1)
-    case (neml2_int64)
-      outcome = c_operator_call_get_integers(values, self%c, index - 1)
-    case (neml2_uint8)
-      outcome = c_operator_call_get_text(values, self%c, index - 1)
-    case default
-      outcome = c_operator_call_get_tensors(values, self%c, index - 1)
-    end select
-    if (outcome /= neml2_ok .or. c_associated(values)) return
-    call read_c(info%name, name)
-    outcome = raised(neml2_error_missing, name, &
-                     "The argument '"//name//"' is None: ask argument_info before its value.")
-  end subroutine read_argument
-
-  ! A tensor. Its values are not to be written, and are gone when the operator returns.
-  integer(int32) function try_get_tensor(self, index, tensor) result(outcome)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    type(neml2_tensor), intent(inout) :: tensor
-    type(c_ptr) :: values
-    type(c_ptr), pointer :: handles(:)
-    integer(int64) :: count
-    call read_argument(self, index, 0_int32, values, count, outcome)
-    if (outcome == neml2_ok) then
-      call c_f_pointer(values, handles, [1])
-      call share_tensor(handles(1), tensor, outcome)
-    end if
-  end function try_get_tensor
-
-  integer(int32) function try_get_real64(self, index, number) result(outcome)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    real(real64), intent(inout) :: number
-    real(real64), allocatable :: list(:)
-    call self%get_list(index, list, outcome)
-    if (outcome == neml2_ok) number = list(1)
-  end function try_get_real64
-
-  integer(int32) function try_get_logical(self, index, truth) result(outcome)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    logical, intent(inout) :: truth
-    integer(int64) :: number
-    call self%get(index, number, outcome)
-    if (outcome == neml2_ok) truth = number /= 0
-  end function try_get_logical
-
-  integer(int32) function try_get_text(self, index, text) result(outcome)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    character(:), allocatable, intent(inout) :: text
-    type(c_ptr) :: values
-    integer(int64) :: count
-    call read_argument(self, index, neml2_uint8, values, count, outcome)
-    if (outcome == neml2_ok) call read_c(values, text)
-  end function try_get_text
-
-  ! A list of tensors; one that is None is not set.
-  integer(int32) function try_get_list_tensors(self, index, tensors) result(outcome)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    type(neml2_tensor), allocatable, intent(inout) :: tensors(:)
-    type(c_ptr) :: values
-    type(c_ptr), pointer :: handles(:)
-    integer(int64) :: count, i
-    call read_argument(self, index, 0_int32, values, count, outcome)
-    if (outcome == neml2_ok) then
-      if (allocated(tensors)) deallocate (tensors)
-      allocate (tensors(count))
-      call c_f_pointer(values, handles, [count])
-      do i = 1, count
-        if (outcome == neml2_ok .and. c_associated(handles(i))) call share_tensor(handles(i), tensors(i), outcome)
-      end do
-    end if
-  end function try_get_list_tensors
-
-  integer(int32) function try_get_list_real64(self, index, list) result(outcome)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    real(real64), allocatable, intent(inout) :: list(:)
-    type(c_ptr) :: values
-    real(real64), pointer :: numbers(:)
-    integer(int64) :: count
-    call read_argument(self, index, neml2_float64, values, count, outcome)
-    if (outcome == neml2_ok) then
-      call c_f_pointer(values, numbers, [count])
-      list = numbers
-    end if
-  end function try_get_list_real64
-
-  ! Give an output. Its values are copied: the tensor stays yours.
-  integer(int32) function try_operator_set_output(self, index, tensor) result(outcome)
-    class(neml2_operator_call), intent(inout) :: self
-    integer(int64), intent(in) :: index
-    type(neml2_tensor), intent(in) :: tensor
-    type(c_ptr) :: given
-    given = c_null_ptr
-    outcome = c_tensor_share(given, c_handle(tensor))
-    if (outcome == neml2_ok) outcome = c_operator_call_set_output(self%c, index - 1, given)
-  end function try_operator_set_output
-
-  ! Another handle to a tensor.
-  subroutine share_tensor(handle, tensor, outcome)
-    type(c_ptr), intent(in) :: handle
-    type(neml2_tensor), intent(inout) :: tensor
-    integer(int32), intent(out) :: outcome
-    type(c_ptr) :: other
-    other = c_null_ptr
-    outcome = c_tensor_share(other, handle)
-    if (outcome == neml2_ok) call take(tensor, other, c_tensor_free)
-  end subroutine share_tensor
-
-  ! begin generated: operators
-  ! Register a subroutine for the packages that are loaded from now on: one of a module, not one that another procedure
-  ! contains.
-  subroutine neml2_operator_register(schema, procedure, stat, errmsg)
-    character(*), intent(in) :: schema
-    procedure(neml2_operator) :: procedure
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = c_operator_register(c_text(schema), c_funloc(call_operator), transfer(c_funloc(procedure), c_null_ptr))
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine neml2_operator_register
-
-  ! Unregister an operator by its name, "mylib::scale.overload": when this returns, no thread is in the subroutine.
-  subroutine neml2_operator_unregister(name, stat, errmsg)
-    character(*), intent(in) :: name
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = c_operator_unregister(c_text(name))
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine neml2_operator_unregister
-
-  ! The position of an argument.
-  subroutine operator_find(self, name, index, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int64), intent(inout) :: index
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    integer(int64) :: c_index
-    outcome = c_operator_call_find(c_index, self%c, c_text(name))
-    if (outcome == neml2_ok) index = c_index + 1
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine operator_find
-
-  ! The name of an argument, what it is (neml2_argument_none and so on), and its length where it is a list, else -1.
-  subroutine operator_argument_info(self, index, name, kind, count, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    character(:), allocatable, intent(inout) :: name
-    integer(int32), intent(inout) :: kind
-    integer(int64), intent(inout) :: count
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(c_argument_info) :: info
-    outcome = c_operator_call_inspect(info, self%c, index - 1)
-    if (outcome == neml2_ok) then
-      call read_c(info%name, name)
-      kind = info%kind
-      count = info%count
-    end if
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine operator_argument_info
-
-  ! How many arguments the schema has, and how many tensors are to be given.
-  subroutine operator_size(self, narguments, noutputs, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(inout) :: narguments, noutputs
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_operator_size(self, narguments, noutputs)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine operator_size
-
-  ! A tensor. Its values are not to be written, and are gone when the operator returns.
-  subroutine get_tensor(self, index, tensor, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    type(neml2_tensor), intent(inout) :: tensor
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_get_tensor(self, index, tensor)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine get_tensor
-
-  integer(int32) function try_get_int64(self, index, number) result(outcome)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int64), intent(inout) :: number
-    integer(int64), allocatable :: list(:)
-    call self%get_list(index, list, outcome)
-    if (outcome == neml2_ok) number = list(1)
-  end function try_get_int64
-
-  subroutine get_real64(self, index, number, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    real(real64), intent(inout) :: number
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_get_real64(self, index, number)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine get_real64
-
-  subroutine get_int64(self, index, number, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int64), intent(inout) :: number
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_get_int64(self, index, number)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine get_int64
-
-  subroutine get_logical(self, index, truth, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    logical, intent(inout) :: truth
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_get_logical(self, index, truth)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine get_logical
-
-  subroutine get_text(self, index, text, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    character(:), allocatable, intent(inout) :: text
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_get_text(self, index, text)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine get_text
-
-  ! A list of tensors; one that is None is not set.
-  subroutine get_list_tensors(self, index, tensors, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    type(neml2_tensor), allocatable, intent(inout) :: tensors(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_get_list_tensors(self, index, tensors)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine get_list_tensors
-
-  integer(int32) function try_get_list_int64(self, index, list) result(outcome)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int64), allocatable, intent(inout) :: list(:)
-    type(c_ptr) :: values
-    integer(int64), pointer :: numbers(:)
-    integer(int64) :: count
-    call read_argument(self, index, neml2_int64, values, count, outcome)
-    if (outcome == neml2_ok) then
-      call c_f_pointer(values, numbers, [count])
-      list = numbers
-    end if
-  end function try_get_list_int64
-
-  subroutine get_list_real64(self, index, list, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    real(real64), allocatable, intent(inout) :: list(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_get_list_real64(self, index, list)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine get_list_real64
-
-  subroutine get_list_int64(self, index, list, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int64), allocatable, intent(inout) :: list(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_get_list_int64(self, index, list)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine get_list_int64
-
-  ! Give an output. Its values are copied: the tensor stays yours.
-  subroutine operator_set_output(self, index, tensor, stat, errmsg)
-    class(neml2_operator_call), intent(inout) :: self
-    integer(int64), intent(in) :: index
-    type(neml2_tensor), intent(in) :: tensor
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_operator_set_output(self, index, tensor)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine operator_set_output
-  ! end generated
-
-  ! ------------------------------------------------------------------------------------------
   ! Handles
   ! ------------------------------------------------------------------------------------------
 
@@ -1936,7 +593,7 @@ contains
     call release(self%shared)
   end subroutine object_final
 
-  ! Own a handle of the library, in place of what was there; NULL sets nothing.
+  ! Own a handle of the library instead of the one before; NULL sets nothing.
   subroutine take(self, handle, free)
     class(object), intent(inout) :: self
     type(c_ptr), intent(in) :: handle
@@ -1949,12 +606,12 @@ contains
   end subroutine take
 
   subroutine share(left, right)
-    type(shared_handle), pointer, intent(inout) :: left
-    type(shared_handle), pointer, intent(in) :: right
-    if (associated(left, right)) return
-    call release(left)
-    left => right
-    if (associated(left)) left%uses = left%uses + 1
+    class(object), intent(inout) :: left
+    class(object), intent(in) :: right
+    if (associated(left%shared, right%shared)) return
+    call release(left%shared)
+    left%shared => right%shared
+    if (associated(left%shared)) left%shared%uses = left%shared%uses + 1
   end subroutine share
 
   subroutine release(shared)
@@ -1968,7 +625,7 @@ contains
     nullify (shared)
   end subroutine release
 
-  ! NULL where there is no object, which the library refuses.
+  ! NULL if there is no object, which the library refuses.
   function c_handle(self) result(handle)
     class(object), intent(in) :: self
     type(c_ptr) :: handle
@@ -1980,57 +637,45 @@ contains
   impure elemental subroutine model_assign(left, right)
     class(neml2_model), intent(inout) :: left
     class(neml2_model), intent(in) :: right
-    call share(left%shared, right%shared)
+    call share(left, right)
   end subroutine model_assign
 
   impure elemental subroutine tensor_assign(left, right)
     class(neml2_tensor), intent(inout) :: left
     class(neml2_tensor), intent(in) :: right
-    call share(left%shared, right%shared)
+    call share(left, right)
   end subroutine tensor_assign
 
   impure elemental subroutine report_assign(left, right)
     class(neml2_report), intent(inout) :: left
     class(neml2_report), intent(in) :: right
-    call share(left%shared, right%shared)
+    call share(left, right)
   end subroutine report_assign
-
-  impure elemental subroutine graph_assign(left, right)
-    class(neml2_graph), intent(inout) :: left
-    class(neml2_graph), intent(in) :: right
-    call share(left%shared, right%shared)
-  end subroutine graph_assign
 
   impure elemental subroutine call_assign(left, right)
     class(neml2_call), intent(inout) :: left
     class(neml2_call), intent(in) :: right
-    call share(left%shared, right%shared)
+    call share(left, right)
   end subroutine call_assign
 
   impure elemental subroutine solve_assign(left, right)
     class(neml2_solve), intent(inout) :: left
     class(neml2_solve), intent(in) :: right
-    call share(left%shared, right%shared)
+    call share(left, right)
   end subroutine solve_assign
-
-  impure elemental subroutine scheduler_assign(left, right)
-    class(neml2_scheduler), intent(inout) :: left
-    class(neml2_scheduler), intent(in) :: right
-    call share(left%shared, right%shared)
-  end subroutine scheduler_assign
   ! end generated
 
   ! ------------------------------------------------------------------------------------------
   ! Models
   !
-  ! What takes an index fails with neml2_error_argument beyond the end; what takes a name with neml2_error_name where
-  ! there is none; and all with neml2_error_argument where no model is loaded.
+  ! What takes an index fails with neml2_error_argument beyond the end; what takes a name with neml2_error_name if
+  ! there is none; and all with neml2_error_argument if no model is loaded.
   ! ------------------------------------------------------------------------------------------
 
   ! Open what is on the devices of a scheduler.
   subroutine choose(source, scheduler, outcome)
     type(c_source), intent(inout) :: source
-    type(neml2_scheduler), intent(in), optional :: scheduler
+    class(object), intent(in), optional :: scheduler
     integer(int32), intent(inout) :: outcome
     if (.not. present(scheduler)) return
     source%scheduler = c_handle(scheduler)
@@ -2044,16 +689,21 @@ contains
     model_is_loaded = associated(self%shared)
   end function model_is_loaded
 
-  ! The position of a variable among its kind; where there is none of this name, 0 and neml2_error_name.
-  integer(int32) function try_model_variable_find(self, kind, name, index) result(outcome)
+  ! The position of a variable among its kind; if there is none of this name, 0 and neml2_error_name.
+  subroutine model_variable_find(self, kind, name, index, stat, errmsg)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(in) :: kind
     character(*), intent(in) :: name
     integer(int64), intent(out) :: index
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     index = -1
     outcome = c_model_variable_find(index, c_handle(self), kind, c_text(name))
     index = index + 1
-  end function try_model_variable_find
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine model_variable_find
 
   ! The name of an option; the least and the greatest value of a number; or of a text, what it can be, separated by
   ! blanks, or "*" for any text; it is empty for a number.
@@ -2080,40 +730,50 @@ contains
 
   ! Replace the stored value of a parameter by a copy of `value`: its base shape, or that followed by an extent for the
   ! points, one value each. Calls that already run keep the value they began with.
-  integer(int32) function try_set_parameter_real64(self, name, value) result(outcome)
+  subroutine set_parameter_real64(self, name, value, stat, errmsg)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name
     real(real64), target, intent(in) :: value(..)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(neml2_tensor) :: tensor
-    outcome = wrap(tensor, layout_of(value))
+    outcome = wrap(tensor, neml2_view(value))
     if (outcome == neml2_ok) outcome = c_model_parameter_set(c_handle(self), c_text(name), c_handle(tensor))
-  end function try_set_parameter_real64
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine set_parameter_real64
 
   ! The stored value of a parameter, in array element order; `shape` is empty for a scalar.
-  integer(int32) function try_get_parameter_real64(self, name, values, shape) result(outcome)
+  subroutine get_parameter_real64(self, name, values, stat, errmsg, shape)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name
     real(real64), allocatable, intent(inout) :: values(:)
     integer(int64), allocatable, intent(inout), optional :: shape(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(neml2_tensor) :: tensor
     call self%parameter_tensor(name, tensor, outcome)
     if (outcome == neml2_ok) call tensor%copy(values, outcome)
     if (outcome == neml2_ok .and. present(shape)) call tensor%shape(shape, outcome)
-  end function try_get_parameter_real64
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine get_parameter_real64
 
   ! begin generated: models
   ! Load the artifact at `path`, the folder that holds metadata.json, or the model `name` of a HIT stub, the
   ! <name>_aoti.i file that neml2-compile writes beside it. `dtype` is neml2_float64, `device` neml2_device_cpu and
   ! `runtime` neml2_runtime_auto unless given; with a `scheduler`, which has one device at least, its devices are taken,
   ! and later changes of it do not count. What was loaded before is replaced on success and kept on failure:
-  ! neml2_error_file where a file is missing, neml2_error_artifact where it is not what it should be,
-  ! neml2_error_unsupported where it was not compiled for this device, type or processor.
+  ! neml2_error_file if a file is missing, neml2_error_artifact if it is not what it should be,
+  ! neml2_error_unsupported if it was not compiled for this device, type or processor.
   subroutine model_load(self, path, stat, errmsg, name, dtype, device, device_index, runtime, scheduler)
     class(neml2_model), intent(inout) :: self
     character(*), intent(in) :: path
     character(*), intent(in), optional :: name
     integer(int32), intent(in), optional :: dtype, device, device_index, runtime
-    type(neml2_scheduler), intent(in), optional :: scheduler
+    class(object), intent(in), optional :: scheduler
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
@@ -2139,20 +799,7 @@ contains
     call conclude(outcome, stat)
   end subroutine model_load
 
-  ! How many points a device of the model's scheduler has evaluated since it was loaded.
-  subroutine model_points_evaluated(self, index, count, stat, errmsg)
-    class(neml2_model), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int64), intent(inout) :: count
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = c_model_points(count, c_handle(self), index - 1)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine model_points_evaluated
-
-  ! Runtime of the packages of the model: neml2_runtime_builtin, or neml2_runtime_libtorch where one of them does.
+  ! Runtime of the packages of the model: neml2_runtime_builtin, or neml2_runtime_libtorch if one of them does.
   subroutine model_runtime(self, runtime, stat, errmsg)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(inout) :: runtime
@@ -2318,7 +965,7 @@ contains
     call conclude(outcome, stat)
   end subroutine model_history_count
 
-  ! The positions of an input x~age, and of the output x or the input x that it becomes; 0 where there is none.
+  ! The positions of an input x~age, and of the output x or the input x that it becomes; 0 if there is none.
   subroutine model_history_info(self, index, input, stat, errmsg, age, output, current)
     class(neml2_model), intent(in) :: self
     integer(int64), intent(in) :: index
@@ -2478,43 +1125,6 @@ contains
     call conclude(outcome, stat)
   end subroutine model_parameter_tensor
 
-  ! The position of a variable among its kind; where there is none of this name, 0 and neml2_error_name.
-  subroutine model_variable_find(self, kind, name, index, stat, errmsg)
-    class(neml2_model), intent(in) :: self
-    integer(int32), intent(in) :: kind
-    character(*), intent(in) :: name
-    integer(int64), intent(out) :: index
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_model_variable_find(self, kind, name, index)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine model_variable_find
-
-  integer(int32) function try_set_parameter_real32(self, name, value) result(outcome)
-    class(neml2_model), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real32), target, intent(in) :: value(..)
-    type(neml2_tensor) :: tensor
-    outcome = wrap(tensor, layout_of(value))
-    if (outcome == neml2_ok) outcome = c_model_parameter_set(c_handle(self), c_text(name), c_handle(tensor))
-  end function try_set_parameter_real32
-
-  ! Replace the stored value of a parameter by a copy of `value`: its base shape, or that followed by an extent for the
-  ! points, one value each. Calls that already run keep the value they began with.
-  subroutine set_parameter_real64(self, name, value, stat, errmsg)
-    class(neml2_model), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), target, intent(in) :: value(..)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_set_parameter_real64(self, name, value)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine set_parameter_real64
-
   subroutine set_parameter_real32(self, name, value, stat, errmsg)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name
@@ -2522,35 +1132,12 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = try_set_parameter_real32(self, name, value)
+    type(neml2_tensor) :: tensor
+    outcome = wrap(tensor, neml2_view(value))
+    if (outcome == neml2_ok) outcome = c_model_parameter_set(c_handle(self), c_text(name), c_handle(tensor))
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine set_parameter_real32
-
-  integer(int32) function try_get_parameter_real32(self, name, values, shape) result(outcome)
-    class(neml2_model), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real32), allocatable, intent(inout) :: values(:)
-    integer(int64), allocatable, intent(inout), optional :: shape(:)
-    type(neml2_tensor) :: tensor
-    call self%parameter_tensor(name, tensor, outcome)
-    if (outcome == neml2_ok) call tensor%copy(values, outcome)
-    if (outcome == neml2_ok .and. present(shape)) call tensor%shape(shape, outcome)
-  end function try_get_parameter_real32
-
-  ! The stored value of a parameter, in array element order; `shape` is empty for a scalar.
-  subroutine get_parameter_real64(self, name, values, stat, errmsg, shape)
-    class(neml2_model), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), allocatable, intent(inout) :: values(:)
-    integer(int64), allocatable, intent(inout), optional :: shape(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_get_parameter_real64(self, name, values, shape)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine get_parameter_real64
 
   subroutine get_parameter_real32(self, name, values, stat, errmsg, shape)
     class(neml2_model), intent(in) :: self
@@ -2560,7 +1147,10 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = try_get_parameter_real32(self, name, values, shape)
+    type(neml2_tensor) :: tensor
+    call self%parameter_tensor(name, tensor, outcome)
+    if (outcome == neml2_ok) call tensor%copy(values, outcome)
+    if (outcome == neml2_ok .and. present(shape)) call tensor%shape(shape, outcome)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine get_parameter_real32
@@ -2569,18 +1159,21 @@ contains
   ! ------------------------------------------------------------------------------------------
   ! Calls
   !
-  ! Where an array is bound, and where a binding is taken back: neml2_error_name where the model has no such variable;
-  ! neml2_error_dtype where it has another element type; neml2_error_shape where points would overlap, where not one
-  ! fits, or where a section has gaps within a point; neml2_error_argument where there is no call, or `first` is less
+  ! When an array is bound: neml2_error_name if the model has no such variable;
+  ! neml2_error_dtype if it has another element type; neml2_error_shape if points would overlap, if not one
+  ! fits, or if a section has gaps within a point; neml2_error_argument if there is no call, or `first` is less
   ! than 1. The binding before is kept then. Values are in the units of the artifact, tensors in Mandel notation. Once a
   ! binding is taken back, an input is missing, an output or a derivative is not written, a parameter is the stored one,
   ! and a direction is zero.
   ! ------------------------------------------------------------------------------------------
 
   ! A call of `model` without bindings. What was created before is replaced on success and kept on failure.
-  integer(int32) function try_call_create(self, model) result(outcome)
+  subroutine call_create(self, model, stat, errmsg)
     class(neml2_call), intent(inout) :: self
     class(neml2_model), intent(in) :: model
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(c_ptr) :: created
     created = c_null_ptr
     outcome = c_call_create(created, c_handle(model))
@@ -2588,29 +1181,62 @@ contains
       call take(self, created, c_call_free)
       call list_extents(self%shared%extents, model)
     end if
-  end function try_call_create
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine call_create
 
-  ! Take the binding of an array of the report back, neml2_report_status and the others.
-  integer(int32) function try_call_unbind_report(self, kind) result(outcome)
+  ! Bind an array that receives what became of each point: (point), or for neml2_report_residual_history, which has the
+  ! residual norms from the initial guess on and NaN after the last, (iteration, point), with the option miters or more
+  ! as its first extent. neml2_report_status and neml2_report_iterations are of int32, the others of real64.
+  subroutine call_bind_report(self, kind, array, stat, errmsg)
     class(neml2_call), intent(in) :: self
     integer(int32), intent(in) :: kind
-    outcome = c_call_bind_report(c_handle(self), kind, c_null_ptr, 1_int64)
-    if (outcome == neml2_ok) call remember(self, extent_index(self, report, report_names(kind)), huge(0_int64))
-  end function try_call_unbind_report
+    type(neml2_view), intent(in) :: array
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome, dtype
+    dtype = merge(neml2_int32, neml2_float64, any(kind == [neml2_report_status, neml2_report_iterations]))
+    if (kind < lbound(report_names, 1) .or. kind > ubound(report_names, 1)) then
+      outcome = raised(neml2_error_argument, "kind", "There is no report of the kind "//decimal(int(kind, int64))//".")
+    else if (allocated(array%extents) .and. array%dtype /= dtype) then
+      outcome = raised(neml2_error_dtype, trim(report_names(kind)), "The array of the report '" &
+                       //trim(report_names(kind))//"' must be of type "//trim(kind_names(dtype))//".")
+    else if (.not. is_bindable(array, kind)) then
+      outcome = raised(neml2_error_shape, trim(report_names(kind)), "The array of the residual history is a section " &
+                       //"with gaps: bind a whole array, because the option miters says how many values are written.")
+    else
+      outcome = bind(self, report, report_names(kind), array, kind=kind)
+    end if
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine call_bind_report
 
-  integer(int32) function try_run_int64(self, npoints) result(outcome)
+  ! How many values of the residual history are written is known only when the call runs: it must have no gaps.
+  pure logical function is_bindable(array, kind)
+    type(neml2_view), intent(in) :: array
+    integer(int32), intent(in) :: kind
+    is_bindable = .true.
+    if (kind == neml2_report_residual_history .and. allocated(array%extents)) is_bindable = lies_dense(array)
+  end function is_bindable
+
+  subroutine run_int64(self, npoints, stat, errmsg)
     class(neml2_call), intent(in) :: self
     integer(int64), intent(in) :: npoints
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     outcome = check_points(self, int(npoints, int64))
     if (outcome == neml2_ok) outcome = c_call_run(c_handle(self), int(npoints, int64))
-  end function try_run_int64
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine run_int64
 
   ! Bind an array by the name of a variable or, for a derivative, of an output and of a variable.
   integer(int32) function bind(self, role, name, array, stride, first, variable, kind) result(outcome)
     class(neml2_call), intent(in) :: self
     integer(int32), intent(in) :: role
     character(*), intent(in) :: name
-    type(layout), intent(in) :: array
+    type(neml2_view), intent(in) :: array
     integer, intent(in), optional :: stride, first
     character(*), intent(in), optional :: variable
     integer(int32), intent(in), optional :: kind ! of a report
@@ -2632,7 +1258,7 @@ contains
       known = trim(name)
     end select
     k = extent_index(self, role, known)
-    point_size = 0 ! where the name is unknown, which the library will say
+    point_size = 0 ! if the name is unknown, which the library will say
     if (k > 0) point_size = self%shared%extents(k)%point_size
     before = 0
     if (present(first)) before = first - 1_int64
@@ -2667,7 +1293,7 @@ contains
   ! Find the first value of the first point, the distance to the next point, and the number of points; NULL and no limit
   ! for an array that is not there.
   subroutine place(array, what, subject, before, stride, point_size, start, distance, points, outcome)
-    type(layout), intent(in) :: array
+    type(neml2_view), intent(in) :: array
     character(*), intent(in) :: what, subject
     integer(int64), intent(in) :: before, point_size
     integer, intent(in), optional :: stride
@@ -2715,9 +1341,9 @@ contains
   end subroutine place
 
   ! Of a section with gaps: how many values lie side by side from its first on, the distance of the places where they
-  ! do, negative where there is none, and their number.
+  ! do, negative if there is none, and their number.
   pure subroutine find_points(array, length, between, points)
-    type(layout), intent(in) :: array
+    type(neml2_view), intent(in) :: array
     integer(int64), intent(out) :: length, between, points
     integer(int64) :: next
     integer :: i
@@ -2842,7 +1468,7 @@ contains
     end subroutine list_derivatives
   end subroutine list_extents
 
-  ! The place of what can be bound in the list of a call; 0 where there is none.
+  ! The place of what can be bound in the list of a call; 0 if there is none.
   pure integer function extent_index(self, role, name) result(k)
     class(neml2_call), intent(in) :: self
     integer(int32), intent(in) :: role
@@ -2855,7 +1481,7 @@ contains
     k = 0
   end function extent_index
 
-  ! A parameter may go by the last component of its name, where that is unique: its full name, which the list of a call
+  ! A parameter may go by the last component of its name, if that is unique: its full name, which the list of a call
   ! has. The library refuses a name that is not unique.
   subroutine find_full_name(self, name, full)
     class(neml2_call), intent(in) :: self
@@ -2874,401 +1500,124 @@ contains
 
   ! begin generated: calls
   ! Bind an input. Every input must be bound when the call runs.
-  subroutine bind_input_real64(self, name, array, stat, errmsg, stride, first)
+  subroutine call_bind_input(self, name, array, stat, errmsg, stride, first)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
-    real(real64), pointer, intent(in) :: array(..)
+    type(neml2_view), intent(in) :: array
     integer, intent(in), optional :: stride, first
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
+    outcome = bind(self, neml2_input, name, array, stride, first)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
-  end subroutine bind_input_real64
-
-  subroutine bind_input_real32(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real32), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine bind_input_real32
-
-  subroutine bind_input_int64(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int64), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine bind_input_int64
-
-  subroutine bind_input_int32(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int32), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_input, name, layout_of(array), stride, first)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine bind_input_int32
-
-  subroutine call_unbind_input(self, name, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_input, name, layout())
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine call_unbind_input
+  end subroutine call_bind_input
 
   ! Bind an output: the very array of an input, with the same stride, or one that overlaps no other. One that is not
   ! bound is not written; a stride of 0 is an error.
-  subroutine bind_output_real64(self, name, array, stat, errmsg, stride, first)
+  subroutine call_bind_output(self, name, array, stat, errmsg, stride, first)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
-    real(real64), pointer, intent(in) :: array(..)
+    type(neml2_view), intent(in) :: array
     integer, intent(in), optional :: stride, first
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
+    outcome = bind(self, neml2_output, name, array, stride, first)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
-  end subroutine bind_output_real64
-
-  subroutine bind_output_real32(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real32), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine bind_output_real32
-
-  subroutine bind_output_int64(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int64), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine bind_output_int64
-
-  subroutine bind_output_int32(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int32), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_output, name, layout_of(array), stride, first)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine bind_output_int32
-
-  subroutine call_unbind_output(self, name, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_output, name, layout())
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine call_unbind_output
+  end subroutine call_bind_output
 
   ! Bind a parameter to values that replace the stored one in this call.
-  subroutine bind_parameter_real64(self, name, array, stat, errmsg, stride, first)
+  subroutine call_bind_parameter(self, name, array, stat, errmsg, stride, first)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
-    real(real64), pointer, intent(in) :: array(..)
+    type(neml2_view), intent(in) :: array
     integer, intent(in), optional :: stride, first
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
+    outcome = bind(self, neml2_parameter, name, array, stride, first)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
-  end subroutine bind_parameter_real64
-
-  subroutine bind_parameter_real32(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real32), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine bind_parameter_real32
-
-  subroutine bind_parameter_int64(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int64), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine bind_parameter_int64
-
-  subroutine bind_parameter_int32(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int32), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_parameter, name, layout_of(array), stride, first)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine bind_parameter_int32
-
-  subroutine call_unbind_parameter(self, name, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_parameter, name, layout())
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine call_unbind_parameter
+  end subroutine call_bind_parameter
 
   ! Bind the tangent of an input. One that is not bound is zero.
-  subroutine bind_tangent_real64(self, name, array, stat, errmsg, stride, first)
+  subroutine call_bind_tangent(self, name, array, stat, errmsg, stride, first)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
-    real(real64), pointer, intent(in) :: array(..)
+    type(neml2_view), intent(in) :: array
     integer, intent(in), optional :: stride, first
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = bind(self, neml2_tangent, name, layout_of(array), stride, first)
+    outcome = bind(self, neml2_tangent, name, array, stride, first)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
-  end subroutine bind_tangent_real64
-
-  subroutine bind_tangent_real32(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real32), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_tangent, name, layout_of(array), stride, first)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine bind_tangent_real32
-
-  subroutine call_unbind_tangent(self, name, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_tangent, name, layout())
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine call_unbind_tangent
+  end subroutine call_bind_tangent
 
   ! Bind the derivative of an output along the tangents.
-  subroutine bind_jvp_real64(self, name, array, stat, errmsg, stride, first)
+  subroutine call_bind_jvp(self, name, array, stat, errmsg, stride, first)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
-    real(real64), pointer, intent(in) :: array(..)
+    type(neml2_view), intent(in) :: array
     integer, intent(in), optional :: stride, first
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = bind(self, neml2_jvp, name, layout_of(array), stride, first)
+    outcome = bind(self, neml2_jvp, name, array, stride, first)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
-  end subroutine bind_jvp_real64
-
-  subroutine bind_jvp_real32(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real32), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_jvp, name, layout_of(array), stride, first)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine bind_jvp_real32
-
-  subroutine call_unbind_jvp(self, name, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_jvp, name, layout())
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine call_unbind_jvp
+  end subroutine call_bind_jvp
 
   ! Bind the cotangent of an output. One that is not bound is zero.
-  subroutine bind_cotangent_real64(self, name, array, stat, errmsg, stride, first)
+  subroutine call_bind_cotangent(self, name, array, stat, errmsg, stride, first)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
-    real(real64), pointer, intent(in) :: array(..)
+    type(neml2_view), intent(in) :: array
     integer, intent(in), optional :: stride, first
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = bind(self, neml2_cotangent, name, layout_of(array), stride, first)
+    outcome = bind(self, neml2_cotangent, name, array, stride, first)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
-  end subroutine bind_cotangent_real64
-
-  subroutine bind_cotangent_real32(self, name, array, stat, errmsg, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real32), pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_cotangent, name, layout_of(array), stride, first)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine bind_cotangent_real32
-
-  subroutine call_unbind_cotangent(self, name, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: name
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, neml2_cotangent, name, layout())
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine call_unbind_cotangent
+  end subroutine call_bind_cotangent
 
   ! Bind the derivative of an output with respect to an input or, with `of_parameter`, a parameter: (variable, output,
-  ! point), or (output, variable, point) with the order neml2_input_first. neml2_error_unsupported where it was not
+  ! point), or (output, variable, point) with the order neml2_input_first. neml2_error_unsupported if it was not
   ! compiled.
-  subroutine bind_derivative_real64(self, output, variable, array, stat, errmsg, of_parameter, stride, first)
+  subroutine call_bind_derivative(self, output, variable, array, stat, errmsg, of_parameter, stride, first)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: output, variable
-    real(real64), pointer, intent(in) :: array(..)
+    type(neml2_view), intent(in) :: array
     logical, intent(in), optional :: of_parameter
     integer, intent(in), optional :: stride, first
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = bind(self, merge(parameter_derivative, derivative, is_true(of_parameter)), output, layout_of(array), &
-      stride, first, variable=variable)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine bind_derivative_real64
-
-  subroutine bind_derivative_real32(self, output, variable, array, stat, errmsg, of_parameter, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: output, variable
-    real(real32), pointer, intent(in) :: array(..)
-    logical, intent(in), optional :: of_parameter
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, merge(parameter_derivative, derivative, is_true(of_parameter)), output, layout_of(array), &
-      stride, first, variable=variable)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine bind_derivative_real32
-
-  subroutine call_unbind_derivative(self, output, variable, stat, errmsg, of_parameter)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: output, variable
-    logical, intent(in), optional :: of_parameter
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, merge(parameter_derivative, derivative, is_true(of_parameter)), output, layout(), &
+    outcome = bind(self, merge(parameter_derivative, derivative, is_true(of_parameter)), output, array, stride, first, &
       variable=variable)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
-  end subroutine call_unbind_derivative
+  end subroutine call_bind_derivative
 
   ! Bind the adjoint of an input or, with `of_parameter`, a parameter: of each point or, with a stride of 0 or as a
   ! scalar, the sum over all points that did not fail.
-  subroutine bind_adjoint_real64(self, variable, array, stat, errmsg, of_parameter, stride, first)
+  subroutine call_bind_adjoint(self, variable, array, stat, errmsg, of_parameter, stride, first)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: variable
-    real(real64), pointer, intent(in) :: array(..)
+    type(neml2_view), intent(in) :: array
     logical, intent(in), optional :: of_parameter
     integer, intent(in), optional :: stride, first
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = bind(self, merge(neml2_parameter_adjoint, neml2_adjoint, is_true(of_parameter)), variable, &
-      layout_of(array), stride, first)
+    outcome = bind(self, merge(neml2_parameter_adjoint, neml2_adjoint, is_true(of_parameter)), variable, array, &
+      stride, first)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
-  end subroutine bind_adjoint_real64
-
-  subroutine bind_adjoint_real32(self, variable, array, stat, errmsg, of_parameter, stride, first)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: variable
-    real(real32), pointer, intent(in) :: array(..)
-    logical, intent(in), optional :: of_parameter
-    integer, intent(in), optional :: stride, first
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, merge(neml2_parameter_adjoint, neml2_adjoint, is_true(of_parameter)), variable, &
-      layout_of(array), stride, first)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine bind_adjoint_real32
-
-  subroutine call_unbind_adjoint(self, variable, stat, errmsg, of_parameter)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: variable
-    logical, intent(in), optional :: of_parameter
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, merge(neml2_parameter_adjoint, neml2_adjoint, is_true(of_parameter)), variable, layout())
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine call_unbind_adjoint
+  end subroutine call_bind_adjoint
 
   ! The order of the components in the blocks of derivatives: neml2_output_first, the default, is (variable, output,
   ! point) here; neml2_input_first is (output, variable, point), the order of DDSDDE.
@@ -3283,121 +1632,14 @@ contains
     call conclude(outcome, stat)
   end subroutine call_set_block_order
 
-  ! Bind the array that receives what became of each point: neml2_ok, neml2_non_finite, neml2_not_converged or
-  ! neml2_singular.
-  subroutine call_bind_status(self, array, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    integer(int32), pointer, intent(in) :: array(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, report, report_names(neml2_report_status), layout_of(array), kind=neml2_report_status)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine call_bind_status
-
-  ! Bind the array that receives the Newton steps made at each point.
-  subroutine call_bind_iterations(self, array, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    integer(int32), pointer, intent(in) :: array(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, report, report_names(neml2_report_iterations), layout_of(array), kind=neml2_report_iterations)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine call_bind_iterations
-
-  ! Bind the array that receives the last residual norm of each point.
-  subroutine call_bind_residual_norm(self, array, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    real(real64), pointer, intent(in) :: array(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, report, report_names(neml2_report_residual_norm), layout_of(array), &
-      kind=neml2_report_residual_norm)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine call_bind_residual_norm
-
-  ! Bind the array that receives the residual norms of each point, (iteration, point), from the initial guess on and
-  ! NaN after the last: its first extent is the option miters or more, and it has no gaps.
-  subroutine call_bind_residual_history(self, array, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    real(real64), pointer, contiguous, intent(in) :: array(:, :)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, report, report_names(neml2_report_residual_history), layout_of(array), &
-      kind=neml2_report_residual_history)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine call_bind_residual_history
-
-  ! Bind the array that receives by what to multiply the increment of each point before another try; 1 where it
-  ! converged.
-  subroutine call_bind_suggested_cut(self, array, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    real(real64), pointer, intent(in) :: array(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = bind(self, report, report_names(neml2_report_suggested_cut), layout_of(array), &
-      kind=neml2_report_suggested_cut)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine call_bind_suggested_cut
-
-  ! A call of `model` without bindings. What was created before is replaced on success and kept on failure.
-  subroutine call_create(self, model, stat, errmsg)
-    class(neml2_call), intent(inout) :: self
-    class(neml2_model), intent(in) :: model
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_call_create(self, model)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine call_create
-
-  ! Take the binding of an array of the report back, neml2_report_status and the others.
-  subroutine call_unbind_report(self, kind, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    integer(int32), intent(in) :: kind
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_call_unbind_report(self, kind)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine call_unbind_report
-
-  integer(int32) function try_run_int32(self, npoints) result(outcome)
-    class(neml2_call), intent(in) :: self
-    integer(int32), intent(in) :: npoints
-    outcome = check_points(self, int(npoints, int64))
-    if (outcome == neml2_ok) outcome = c_call_run(c_handle(self), int(npoints, int64))
-  end function try_run_int32
-
-  subroutine run_int64(self, npoints, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    integer(int64), intent(in) :: npoints
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_run_int64(self, npoints)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine run_int64
-
   subroutine run_int32(self, npoints, stat, errmsg)
     class(neml2_call), intent(in) :: self
     integer(int32), intent(in) :: npoints
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = try_run_int32(self, npoints)
+    outcome = check_points(self, int(npoints, int64))
+    if (outcome == neml2_ok) outcome = c_call_run(c_handle(self), int(npoints, int64))
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine run_int32
@@ -3407,9 +1649,15 @@ contains
   ! How an array lies in memory
   ! ------------------------------------------------------------------------------------------
 
-  function layout_real64(array) result(seen)
+  ! No array: it takes a binding back.
+  function view_nothing() result(seen)
+    type(neml2_view) :: seen
+    seen%dtype = neml2_float64
+  end function view_nothing
+
+  function view_real64(array) result(seen)
     real(real64), pointer, intent(in) :: array(..)
-    type(layout) :: seen
+    type(neml2_view) :: seen
     seen%dtype = neml2_float64
     if (.not. associated(array)) return
     call look(seen, neml2_float64, array)
@@ -3430,11 +1678,11 @@ contains
       call measure(seen, 3, array(:, :, lbound(array, 3) + 1:, :))
       call measure(seen, 4, array(:, :, :, lbound(array, 4) + 1:))
     end select
-  end function layout_real64
+  end function view_real64
 
   ! Fill in what does not depend on the kind. The strides of an array with gaps are left to be measured.
   subroutine look(seen, dtype, array)
-    type(layout), intent(out) :: seen
+    type(neml2_view), intent(out) :: seen
     integer(int32), intent(in) :: dtype
     type(*), target, intent(in) :: array(..)
     integer :: i
@@ -3454,7 +1702,7 @@ contains
 
   ! The stride of an axis, from the address of what lies beyond the first element.
   subroutine measure(seen, axis, beyond)
-    type(layout), intent(inout) :: seen
+    type(neml2_view), intent(inout) :: seen
     integer, intent(in) :: axis
     type(*), target, intent(in) :: beyond(..)
     if (seen%extents(axis) > 1) &
@@ -3474,7 +1722,7 @@ contains
   ! Whether the elements lie side by side: strides of axes of one element, which gfortran's
   ! is_contiguous counts, do not matter.
   pure logical function lies_dense(array) result(dense)
-    type(layout), intent(in) :: array
+    type(neml2_view), intent(in) :: array
     integer(int64) :: run
     integer :: i
     dense = array%dense .or. product(array%extents) == 0
@@ -3489,7 +1737,7 @@ contains
 
   ! Extents and strides of a section, for a message; with blanks at the end.
   pure function shown(array) result(text)
-    type(layout), intent(in) :: array
+    type(neml2_view), intent(in) :: array
     character(64 + 2 * 22 * 15) :: text
     if (allocated(array%strides)) then
       text = "extents "//trim(listed(array%extents))//", strides "//listed(array%strides)
@@ -3498,10 +1746,10 @@ contains
     end if
   end function shown
 
-  ! begin generated: layouts
-  function layout_real32(array) result(seen)
+  ! begin generated: views
+  function view_real32(array) result(seen)
     real(real32), pointer, intent(in) :: array(..)
-    type(layout) :: seen
+    type(neml2_view) :: seen
     seen%dtype = neml2_float32
     if (.not. associated(array)) return
     call look(seen, neml2_float32, array)
@@ -3522,11 +1770,11 @@ contains
       call measure(seen, 3, array(:, :, lbound(array, 3) + 1:, :))
       call measure(seen, 4, array(:, :, :, lbound(array, 4) + 1:))
     end select
-  end function layout_real32
+  end function view_real32
 
-  function layout_int64(array) result(seen)
+  function view_int64(array) result(seen)
     integer(int64), pointer, intent(in) :: array(..)
-    type(layout) :: seen
+    type(neml2_view) :: seen
     seen%dtype = neml2_int64
     if (.not. associated(array)) return
     call look(seen, neml2_int64, array)
@@ -3547,11 +1795,11 @@ contains
       call measure(seen, 3, array(:, :, lbound(array, 3) + 1:, :))
       call measure(seen, 4, array(:, :, :, lbound(array, 4) + 1:))
     end select
-  end function layout_int64
+  end function view_int64
 
-  function layout_int32(array) result(seen)
+  function view_int32(array) result(seen)
     integer(int32), pointer, intent(in) :: array(..)
-    type(layout) :: seen
+    type(neml2_view) :: seen
     seen%dtype = neml2_int32
     if (.not. associated(array)) return
     call look(seen, neml2_int32, array)
@@ -3572,7 +1820,7 @@ contains
       call measure(seen, 3, array(:, :, lbound(array, 3) + 1:, :))
       call measure(seen, 4, array(:, :, :, lbound(array, 4) + 1:))
     end select
-  end function layout_int32
+  end function view_int32
   ! end generated
 
   ! ------------------------------------------------------------------------------------------
@@ -3580,10 +1828,10 @@ contains
   !
   ! An array of tensors has one for each input, output, parameter or derivative, in the order of the model; one that is
   ! not set is missing or, of a direction, zero or, of a parameter, the stored value. Shapes are (point shape...,
-  ! batch...), and all batches broadcast. What stands in an array of results is replaced, also where points failed,
-  ! which are NaN then, and kept where stat is negative: neml2_error_missing without an input, neml2_error_shape where a
+  ! batch...), and all batches broadcast. What stands in an array of results is replaced, also if points failed,
+  ! which are NaN then, and kept if stat is negative: neml2_error_missing without an input, neml2_error_shape if a
   ! shape is wrong, batches do not broadcast or an array has too few or too many tensors, neml2_error_dtype,
-  ! neml2_error_unsupported where a derivative was not compiled.
+  ! neml2_error_unsupported if a derivative was not compiled.
   ! ------------------------------------------------------------------------------------------
 
   ! The handles of an array of tensors, if it is there, which must have one for each of a role.
@@ -3643,10 +1891,13 @@ contains
   end subroutine take_handles
 
   ! A new tensor of zeros; `dtype` is neml2_float64 unless given.
-  integer(int32) function try_tensor_create(self, shape, dtype) result(outcome)
+  subroutine tensor_create(self, shape, stat, errmsg, dtype)
     class(neml2_tensor), intent(inout) :: self
     integer(int64), intent(in) :: shape(:)
     integer(int32), intent(in), optional :: dtype
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(c_ptr) :: tensor
     integer(int64) :: sizes(size(shape)), ndim
     integer(int32) :: element
@@ -3657,19 +1908,26 @@ contains
     sizes = shape(ndim:1:-1)
     outcome = c_tensor_create(tensor, element, ndim, sizes)
     if (outcome == neml2_ok) call take(self, tensor, c_tensor_free)
-  end function try_tensor_create
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine tensor_create
 
   ! A tensor over an array of any rank, which must stay where it is until the tensor is freed. Sections with gaps, of up
   ! to 4 axes, keep them.
-  integer(int32) function try_wrap_real64(self, array) result(outcome)
+  subroutine tensor_wrap(self, array, stat, errmsg)
     class(neml2_tensor), intent(inout) :: self
-    real(real64), pointer, intent(in) :: array(..)
-    outcome = wrap(self, layout_of(array))
-  end function try_wrap_real64
+    type(neml2_view), intent(in) :: array
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = wrap(self, array)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine tensor_wrap
 
   integer(int32) function wrap(self, array) result(outcome)
     class(neml2_tensor), intent(inout) :: self
-    type(layout), intent(in) :: array
+    type(neml2_view), intent(in) :: array
     type(c_ptr) :: tensor
     integer(int64) :: sizes(15), steps(15), ndim
     if (.not. allocated(array%extents)) then
@@ -3688,12 +1946,15 @@ contains
   end function wrap
 
   ! The values where they are, in the order of memory; `matrix(1:6, 1:n) => values` gives them a shape. The pointer
-  ! holds until the tensor is freed; it is null on failure: neml2_error_dtype where the values are of another type,
-  ! neml2_error_shape where they have gaps.
-  integer(int32) function try_values_real64(self, values) result(outcome)
+  ! holds until the tensor is freed; it is null on failure: neml2_error_dtype if the values are of another type,
+  ! neml2_error_shape if they have gaps.
+  subroutine values_real64(self, values, stat, errmsg)
     class(neml2_tensor), intent(in) :: self
     real(real64), pointer, intent(out) :: values(:)
-    type(layout) :: array
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(neml2_view) :: array
     values => null()
     call find_values(self, neml2_float64, array, outcome)
     if (outcome == neml2_ok) outcome = need_dense(array)
@@ -3701,13 +1962,18 @@ contains
       values => no_real64
       if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
     end if
-  end function try_values_real64
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine values_real64
 
   ! A copy of the values in array element order, wherever they lie in memory.
-  integer(int32) function try_copy_real64(self, values) result(outcome)
+  subroutine copy_real64(self, values, stat, errmsg)
     class(neml2_tensor), intent(in) :: self
     real(real64), allocatable, intent(inout) :: values(:)
-    type(layout) :: array
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(neml2_view) :: array
     integer(int64), allocatable :: positions(:)
     real(real64), pointer :: all(:)
     call find_values(self, neml2_float64, array, outcome)
@@ -3717,13 +1983,15 @@ contains
       if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
       values = all(positions)
     end if
-  end function try_copy_real64
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine copy_real64
 
   ! Layout of the values of a tensor, as of an array of the host.
   subroutine find_values(self, dtype, array, outcome)
     class(neml2_tensor), intent(in) :: self
     integer(int32), intent(in) :: dtype
-    type(layout), intent(out) :: array
+    type(neml2_view), intent(out) :: array
     integer(int32), intent(out) :: outcome
     type(c_tensor_info) :: info
     array%dtype = dtype
@@ -3746,7 +2014,7 @@ contains
   end subroutine find_values
 
   integer(int32) function need_dense(array) result(outcome)
-    type(layout), intent(in) :: array
+    type(neml2_view), intent(in) :: array
     outcome = neml2_ok
     if (.not. array%dense) &
       outcome = raised(neml2_error_shape, "values", "The values of the tensor do not lie side by side (" &
@@ -3755,7 +2023,7 @@ contains
 
   ! Where the elements of an array stand from its first on, in array element order.
   pure subroutine find_positions(array, positions)
-    type(layout), intent(in) :: array
+    type(neml2_view), intent(in) :: array
     integer(int64), allocatable, intent(out) :: positions(:)
     integer(int64) :: done, i
     integer :: axis
@@ -3797,7 +2065,7 @@ contains
     call conclude(outcome, stat)
   end subroutine model_forward
 
-  ! The same with a solver of yours in place of the built-in one.
+  ! The same with a solver of yours instead of the built-in one.
   subroutine model_forward_with(self, solver, inputs, outputs, stat, errmsg, parameters, report)
     class(neml2_model), intent(in) :: self
     procedure(neml2_solver) :: solver
@@ -3889,7 +2157,7 @@ contains
     call conclude(outcome, stat)
   end subroutine model_vjp
 
-  ! All derivatives with respect to inputs, of shape (variable..., output..., batch...), without the batch where all
+  ! All derivatives with respect to inputs, of shape (variable..., output..., batch...), without the batch if all
   ! points have the same one.
   subroutine model_jacobian(self, inputs, blocks, stat, errmsg, outputs, parameters, report)
     class(neml2_model), intent(in) :: self
@@ -4049,7 +2317,7 @@ contains
     call conclude(outcome, stat)
   end subroutine report_get
 
-  ! The last iterate of an unknown where the solve failed, (point shape..., batch...); NaN at the points that did not.
+  ! The last iterate of an unknown if the solve failed, (point shape..., batch...); NaN at the points that did not.
   subroutine report_unknown(self, index, tensor, stat, errmsg)
     class(neml2_report), intent(in) :: self
     integer(int64), intent(in) :: index
@@ -4065,87 +2333,13 @@ contains
     call conclude(outcome, stat)
   end subroutine report_unknown
 
-  ! A new tensor of zeros; `dtype` is neml2_float64 unless given.
-  subroutine tensor_create(self, shape, stat, errmsg, dtype)
-    class(neml2_tensor), intent(inout) :: self
-    integer(int64), intent(in) :: shape(:)
-    integer(int32), intent(in), optional :: dtype
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_tensor_create(self, shape, dtype)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine tensor_create
-
-  integer(int32) function try_wrap_real32(self, array) result(outcome)
-    class(neml2_tensor), intent(inout) :: self
-    real(real32), pointer, intent(in) :: array(..)
-    outcome = wrap(self, layout_of(array))
-  end function try_wrap_real32
-
-  integer(int32) function try_wrap_int64(self, array) result(outcome)
-    class(neml2_tensor), intent(inout) :: self
-    integer(int64), pointer, intent(in) :: array(..)
-    outcome = wrap(self, layout_of(array))
-  end function try_wrap_int64
-
-  integer(int32) function try_wrap_int32(self, array) result(outcome)
-    class(neml2_tensor), intent(inout) :: self
-    integer(int32), pointer, intent(in) :: array(..)
-    outcome = wrap(self, layout_of(array))
-  end function try_wrap_int32
-
-  ! A tensor over an array of any rank, which must stay where it is until the tensor is freed. Sections with gaps, of up
-  ! to 4 axes, keep them.
-  subroutine wrap_real64(self, array, stat, errmsg)
-    class(neml2_tensor), intent(inout) :: self
-    real(real64), pointer, intent(in) :: array(..)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_wrap_real64(self, array)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine wrap_real64
-
-  subroutine wrap_real32(self, array, stat, errmsg)
-    class(neml2_tensor), intent(inout) :: self
-    real(real32), pointer, intent(in) :: array(..)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_wrap_real32(self, array)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine wrap_real32
-
-  subroutine wrap_int64(self, array, stat, errmsg)
-    class(neml2_tensor), intent(inout) :: self
-    integer(int64), pointer, intent(in) :: array(..)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_wrap_int64(self, array)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine wrap_int64
-
-  subroutine wrap_int32(self, array, stat, errmsg)
-    class(neml2_tensor), intent(inout) :: self
-    integer(int32), pointer, intent(in) :: array(..)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_wrap_int32(self, array)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine wrap_int32
-
-  integer(int32) function try_values_real32(self, values) result(outcome)
+  subroutine values_real32(self, values, stat, errmsg)
     class(neml2_tensor), intent(in) :: self
     real(real32), pointer, intent(out) :: values(:)
-    type(layout) :: array
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(neml2_view) :: array
     values => null()
     call find_values(self, neml2_float32, array, outcome)
     if (outcome == neml2_ok) outcome = need_dense(array)
@@ -4153,55 +2347,6 @@ contains
       values => no_real32
       if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
     end if
-  end function try_values_real32
-
-  integer(int32) function try_values_int64(self, values) result(outcome)
-    class(neml2_tensor), intent(in) :: self
-    integer(int64), pointer, intent(out) :: values(:)
-    type(layout) :: array
-    values => null()
-    call find_values(self, neml2_int64, array, outcome)
-    if (outcome == neml2_ok) outcome = need_dense(array)
-    if (outcome == neml2_ok) then
-      values => no_int64
-      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
-    end if
-  end function try_values_int64
-
-  integer(int32) function try_values_int32(self, values) result(outcome)
-    class(neml2_tensor), intent(in) :: self
-    integer(int32), pointer, intent(out) :: values(:)
-    type(layout) :: array
-    values => null()
-    call find_values(self, neml2_int32, array, outcome)
-    if (outcome == neml2_ok) outcome = need_dense(array)
-    if (outcome == neml2_ok) then
-      values => no_int32
-      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
-    end if
-  end function try_values_int32
-
-  ! The values where they are, in the order of memory; `matrix(1:6, 1:n) => values` gives them a shape. The pointer
-  ! holds until the tensor is freed; it is null on failure: neml2_error_dtype where the values are of another type,
-  ! neml2_error_shape where they have gaps.
-  subroutine values_real64(self, values, stat, errmsg)
-    class(neml2_tensor), intent(in) :: self
-    real(real64), pointer, intent(out) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_values_real64(self, values)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine values_real64
-
-  subroutine values_real32(self, values, stat, errmsg)
-    class(neml2_tensor), intent(in) :: self
-    real(real32), pointer, intent(out) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_values_real32(self, values)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine values_real32
@@ -4212,7 +2357,14 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = try_values_int64(self, values)
+    type(neml2_view) :: array
+    values => null()
+    call find_values(self, neml2_int64, array, outcome)
+    if (outcome == neml2_ok) outcome = need_dense(array)
+    if (outcome == neml2_ok) then
+      values => no_int64
+      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
+    end if
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine values_int64
@@ -4223,15 +2375,25 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = try_values_int32(self, values)
+    type(neml2_view) :: array
+    values => null()
+    call find_values(self, neml2_int32, array, outcome)
+    if (outcome == neml2_ok) outcome = need_dense(array)
+    if (outcome == neml2_ok) then
+      values => no_int32
+      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
+    end if
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine values_int32
 
-  integer(int32) function try_copy_real32(self, values) result(outcome)
+  subroutine copy_real32(self, values, stat, errmsg)
     class(neml2_tensor), intent(in) :: self
     real(real32), allocatable, intent(inout) :: values(:)
-    type(layout) :: array
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(neml2_view) :: array
     integer(int64), allocatable :: positions(:)
     real(real32), pointer :: all(:)
     call find_values(self, neml2_float32, array, outcome)
@@ -4241,57 +2403,6 @@ contains
       if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
       values = all(positions)
     end if
-  end function try_copy_real32
-
-  integer(int32) function try_copy_int64(self, values) result(outcome)
-    class(neml2_tensor), intent(in) :: self
-    integer(int64), allocatable, intent(inout) :: values(:)
-    type(layout) :: array
-    integer(int64), allocatable :: positions(:)
-    integer(int64), pointer :: all(:)
-    call find_values(self, neml2_int64, array, outcome)
-    if (outcome == neml2_ok) then
-      all => no_int64
-      call find_positions(array, positions)
-      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
-      values = all(positions)
-    end if
-  end function try_copy_int64
-
-  integer(int32) function try_copy_int32(self, values) result(outcome)
-    class(neml2_tensor), intent(in) :: self
-    integer(int32), allocatable, intent(inout) :: values(:)
-    type(layout) :: array
-    integer(int64), allocatable :: positions(:)
-    integer(int32), pointer :: all(:)
-    call find_values(self, neml2_int32, array, outcome)
-    if (outcome == neml2_ok) then
-      all => no_int32
-      call find_positions(array, positions)
-      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
-      values = all(positions)
-    end if
-  end function try_copy_int32
-
-  ! A copy of the values in array element order, wherever they lie in memory.
-  subroutine copy_real64(self, values, stat, errmsg)
-    class(neml2_tensor), intent(in) :: self
-    real(real64), allocatable, intent(inout) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_copy_real64(self, values)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine copy_real64
-
-  subroutine copy_real32(self, values, stat, errmsg)
-    class(neml2_tensor), intent(in) :: self
-    real(real32), allocatable, intent(inout) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_copy_real32(self, values)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine copy_real32
@@ -4302,7 +2413,16 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = try_copy_int64(self, values)
+    type(neml2_view) :: array
+    integer(int64), allocatable :: positions(:)
+    integer(int64), pointer :: all(:)
+    call find_values(self, neml2_int64, array, outcome)
+    if (outcome == neml2_ok) then
+      all => no_int64
+      call find_positions(array, positions)
+      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
+      values = all(positions)
+    end if
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine copy_int64
@@ -4313,351 +2433,52 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = try_copy_int32(self, values)
+    type(neml2_view) :: array
+    integer(int64), allocatable :: positions(:)
+    integer(int32), pointer :: all(:)
+    call find_values(self, neml2_int32, array, outcome)
+    if (outcome == neml2_ok) then
+      all => no_int32
+      call find_positions(array, positions)
+      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
+      values = all(positions)
+    end if
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine copy_int32
   ! end generated
 
   ! ------------------------------------------------------------------------------------------
-  ! Graphs
-  !
-  ! Inputs are checked: neml2_error_argument for their number, neml2_error_shape, neml2_error_dtype.
-  ! ------------------------------------------------------------------------------------------
-
-  ! Whether a graph has been loaded, and not been freed.
-  pure logical function graph_is_loaded(self)
-    class(neml2_graph), intent(in) :: self
-    graph_is_loaded = associated(self%shared)
-  end function graph_is_loaded
-
-  ! How many tensors the graph takes and returns.
-  integer(int32) function try_graph_arity(self, ninputs, noutputs) result(outcome)
-    class(neml2_graph), intent(in) :: self
-    integer(int64), intent(inout) :: ninputs, noutputs
-    outcome = c_graph_variable_count(ninputs, c_handle(self), neml2_input)
-    if (outcome == neml2_ok) outcome = c_graph_variable_count(noutputs, c_handle(self), neml2_output)
-  end function try_graph_arity
-
-  ! The name of an input, and its axes from the outermost to the innermost one in memory, where its elements lie side by
-  ! side: n, ..., 2, 1 where the array is one as Fortran has it. The name is what the author of the package gave, where
-  ! the package tells, else one that torch made up, such as "arg0_1".
-  subroutine graph_input_layout(self, index, name, order, stat, errmsg)
-    class(neml2_graph), intent(in) :: self
-    integer(int64), intent(in) :: index
-    character(:), allocatable, intent(inout), optional :: name
-    integer(int64), allocatable, intent(inout), optional :: order(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(c_graph_variable_info) :: info
-    integer(int64), pointer :: c_axes(:)
-    outcome = c_graph_variable_inspect(info, c_handle(self), neml2_input, index - 1)
-    if (outcome == neml2_ok) then
-      if (present(name)) call read_c(info%name, name)
-      if (present(order)) then
-        call c_f_pointer(info%order, c_axes, [info%ndim])
-        order = info%ndim - c_axes
-      end if
-    end if
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine graph_input_layout
-
-  ! The name of an output, its element type and extents, as far as the package tells: -1 for an extent that depends on
-  ! the inputs. What an operator outside of the package returns may have the element type 0; `extents` is not allocated
-  ! then.
-  subroutine graph_output_info(self, index, name, dtype, extents, stat, errmsg)
-    class(neml2_graph), intent(in) :: self
-    integer(int64), intent(in) :: index
-    character(:), allocatable, intent(inout), optional :: name
-    integer(int32), intent(inout), optional :: dtype
-    integer(int64), allocatable, intent(inout), optional :: extents(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(c_graph_variable_info) :: info
-    outcome = c_graph_variable_inspect(info, c_handle(self), neml2_output, index - 1)
-    if (outcome == neml2_ok) then
-      if (present(name)) call read_c(info%name, name)
-      if (present(dtype)) dtype = info%dtype
-      if (present(extents)) then
-        if (allocated(extents)) deallocate (extents)
-        if (info%ndim >= 0) extents = reversed(info%least, info%ndim)
-      end if
-    end if
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine graph_output_info
-
-  ! Run the graph. Results may share storage with the inputs and with one another, and need not lie side by side:
-  ! neml2_tensor%copy reads them all. With `guards` .false. the inputs are not checked, but for their number, and not
-  ! copied where they lie in memory otherwise than the package wants: those that do not fit give wrong results, or end
-  ! the process.
-  integer(int32) function try_graph_run(self, inputs, outputs, guards) result(outcome)
-    class(neml2_graph), intent(in) :: self
-    type(neml2_tensor), intent(in) :: inputs(:)
-    type(neml2_tensor), intent(inout) :: outputs(:)
-    logical, intent(in), optional :: guards
-    logical :: guarded
-    type(c_ptr), allocatable :: given(:), results(:)
-    call read_handles(inputs, given)
-    allocate (results(size(outputs) + 1))
-    results = c_null_ptr
-    guarded = .true.
-    if (present(guards)) guarded = guards
-    if (guarded) then
-      outcome = c_graph_run(results, size(outputs, kind=int64), c_handle(self), given, size(inputs, kind=int64))
-    else
-      outcome = c_graph_run_unguarded(results, size(outputs, kind=int64), c_handle(self), given, &
-                                      size(inputs, kind=int64))
-    end if
-    if (outcome == neml2_ok) call take_handles(outputs, results)
-  end function try_graph_run
-
-  ! Replace constants, values(i) for names(i), all at once, while the graph may be running: a run uses the values that
-  ! it began with. The tensors are copied; with `share` their memory is used, and must not be written any more.
-  ! neml2_error_name, neml2_error_dtype or neml2_error_shape where one does not fit, and nothing is replaced.
-  integer(int32) function try_graph_set_constants(self, names, values, share) result(outcome)
-    class(neml2_graph), intent(in) :: self
-    character(*), intent(in) :: names(:)
-    type(neml2_tensor), intent(in) :: values(:)
-    logical, intent(in), optional :: share
-    character(len(names) + 1, c_char), allocatable, target :: texts(:)
-    type(c_ptr), allocatable :: handles(:), pointers(:)
-    integer(int32) :: shared
-    integer :: i
-    shared = 0
-    if (present(share)) shared = merge(1, 0, share)
-    call read_handles(values, handles)
-    allocate (texts(size(values)), pointers(size(values) + 1))
-    pointers = c_null_ptr
-    do i = 1, min(size(values), size(names))
-      texts(i) = trim(names(i)) // c_null_char
-      pointers(i) = c_loc(texts(i))
-    end do
-    outcome = c_graph_constant_set(c_handle(self), size(values, kind=int64), pointers, handles, shared)
-  end function try_graph_set_constants
-
-  ! begin generated: graphs
-  ! Load a package (.pt2). What it needs and is not there is named. `device` is that of the package unless given, and
-  ! `runtime` neml2_runtime_auto.
-  subroutine graph_load(self, path, stat, errmsg, device, device_index, runtime)
-    class(neml2_graph), intent(inout) :: self
-    character(*), intent(in) :: path
-    integer(int32), intent(in), optional :: device, device_index, runtime
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(c_ptr) :: c_self
-    type(c_source) :: source
-    character(kind=c_char, len=:), allocatable, target :: c_path
-    c_self = c_null_ptr
-    c_path = c_text(path)
-    source%path = c_loc(c_path)
-    if (present(device)) source%device = device
-    if (present(device_index)) source%device_index = device_index
-    if (present(runtime)) source%runtime = runtime
-    outcome = c_graph_open(c_self, source)
-    if (outcome == neml2_ok) call take(self, c_self, c_graph_free)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine graph_load
-
-  ! Load a package whose file has been read: its bytes, which are not needed any more then.
-  subroutine graph_load_bytes(self, content, stat, errmsg, device, device_index, runtime)
-    class(neml2_graph), intent(inout) :: self
-    integer(int8), target, intent(in), contiguous :: content(:)
-    integer(int32), intent(in), optional :: device, device_index, runtime
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(c_ptr) :: c_self
-    type(c_source) :: source
-    c_self = c_null_ptr
-    source%content = c_loc(content)
-    source%content_size = size(content, kind=int64)
-    if (present(device)) source%device = device
-    if (present(device_index)) source%device_index = device_index
-    if (present(runtime)) source%runtime = runtime
-    outcome = c_graph_open(c_self, source)
-    if (outcome == neml2_ok) call take(self, c_self, c_graph_free)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine graph_load_bytes
-
-  ! Runtime of the graph: neml2_runtime_builtin or neml2_runtime_libtorch.
-  subroutine graph_runtime(self, runtime, stat, errmsg)
-    class(neml2_graph), intent(in) :: self
-    integer(int32), intent(inout) :: runtime
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(c_graph_info) :: info
-    outcome = c_graph_inspect(info, c_handle(self))
-    if (outcome == neml2_ok) runtime = info%runtime
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine graph_runtime
-
-  ! Device of the inputs and outputs of the graph: neml2_device_cpu or neml2_device_cuda, and which of the CUDA devices.
-  subroutine graph_device(self, type, index, stat, errmsg)
-    class(neml2_graph), intent(in) :: self
-    integer(int32), intent(inout) :: type, index
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(c_graph_info) :: info
-    outcome = c_graph_inspect(info, c_handle(self))
-    if (outcome == neml2_ok) then
-      type = info%device
-      index = info%device_index
-    end if
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine graph_device
-
-  ! Layout that an input was compiled for: its element type, and the least and the greatest extent of each axis.
-  subroutine graph_input_info(self, index, dtype, least, greatest, stat, errmsg)
-    class(neml2_graph), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int32), intent(inout) :: dtype
-    integer(int64), allocatable, intent(inout) :: least(:), greatest(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(c_graph_variable_info) :: info
-    outcome = c_graph_variable_inspect(info, c_handle(self), neml2_input, index - 1)
-    if (outcome == neml2_ok) then
-      dtype = info%dtype
-      least = reversed(info%least, info%ndim)
-      greatest = reversed(info%greatest, info%ndim)
-    end if
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine graph_input_info
-
-  ! How arguments and results are made of tensors: torch's pytree specifications in JSON, or empty.
-  subroutine graph_call_spec(self, in_spec, out_spec, stat, errmsg)
-    class(neml2_graph), intent(in) :: self
-    character(:), allocatable, intent(inout) :: in_spec, out_spec
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(c_graph_info) :: info
-    outcome = c_graph_inspect(info, c_handle(self))
-    if (outcome == neml2_ok) then
-      call read_c(info%in_spec, in_spec)
-      call read_c(info%out_spec, out_spec)
-    end if
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine graph_call_spec
-
-  ! Count the constants (weights, buffers) of the graph. A package of neml2_capi.export.package() has all. In others,
-  ! the compiler turns some into numbers in the code: constants of 8 elements or fewer, and constants whose elements are
-  ! all equal.
-  subroutine graph_constant_count(self, count, stat, errmsg)
-    class(neml2_graph), intent(in) :: self
-    integer(int64), intent(inout) :: count
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = c_graph_constant_count(count, c_handle(self))
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine graph_constant_count
-
-  ! A copy of a constant, and its name in the module that was compiled, such as "layers.0.weight".
-  subroutine graph_get_constant(self, index, value, name, stat, errmsg)
-    class(neml2_graph), intent(in) :: self
-    integer(int64), intent(in) :: index
-    type(neml2_tensor), intent(inout) :: value
-    character(:), allocatable, intent(inout), optional :: name
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(c_ptr) :: c_value, c_name
-    c_value = c_null_ptr
-    c_name = c_null_ptr
-    outcome = c_graph_constant_get(c_value, c_name, c_handle(self), index - 1)
-    if (outcome == neml2_ok) then
-      call take(value, c_value, c_tensor_free)
-      if (present(name)) call read_c(c_name, name)
-    end if
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine graph_get_constant
-
-  ! How many tensors the graph takes and returns.
-  subroutine graph_arity(self, ninputs, noutputs, stat, errmsg)
-    class(neml2_graph), intent(in) :: self
-    integer(int64), intent(inout) :: ninputs, noutputs
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_graph_arity(self, ninputs, noutputs)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine graph_arity
-
-  ! Run the graph. Results may share storage with the inputs and with one another, and need not lie side by side:
-  ! neml2_tensor%copy reads them all. With `guards` .false. the inputs are not checked, but for their number, and not
-  ! copied where they lie in memory otherwise than the package wants: those that do not fit give wrong results, or end
-  ! the process.
-  subroutine graph_run(self, inputs, outputs, stat, errmsg, guards)
-    class(neml2_graph), intent(in) :: self
-    type(neml2_tensor), intent(in) :: inputs(:)
-    type(neml2_tensor), intent(inout) :: outputs(:)
-    logical, intent(in), optional :: guards
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_graph_run(self, inputs, outputs, guards)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine graph_run
-
-  ! Replace constants, values(i) for names(i), all at once, while the graph may be running: a run uses the values that
-  ! it began with. The tensors are copied; with `share` their memory is used, and must not be written any more.
-  ! neml2_error_name, neml2_error_dtype or neml2_error_shape where one does not fit, and nothing is replaced.
-  subroutine graph_set_constants(self, names, values, stat, errmsg, share)
-    class(neml2_graph), intent(in) :: self
-    character(*), intent(in) :: names(:)
-    type(neml2_tensor), intent(in) :: values(:)
-    logical, intent(in), optional :: share
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_graph_set_constants(self, names, values, share)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine graph_set_constants
-  ! end generated
-
-  ! ------------------------------------------------------------------------------------------
   ! Solves
   !
-  ! neml2_error_argument where nothing was begun, or where there is no system; neml2_error_shape where a vector is not
+  ! neml2_error_argument if nothing was begun, or if there is no system; neml2_error_shape if a vector is not
   ! (n, npoints).
   ! ------------------------------------------------------------------------------------------
 
-  integer(int32) function try_begin_int64(self, evaluation, npoints) result(outcome)
+  subroutine begin_int64(self, evaluation, npoints, stat, errmsg)
     class(neml2_solve), intent(inout) :: self
     class(neml2_call), intent(in) :: evaluation
     integer(int64), intent(in) :: npoints
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(c_ptr) :: begun
     begun = c_null_ptr
     outcome = check_points(evaluation, int(npoints, int64))
     if (outcome == neml2_ok) outcome = c_solve_begin_call(begun, c_handle(evaluation), int(npoints, int64))
     if (outcome == neml2_ok) call take(self, begun, c_solve_free)
-  end function try_begin_int64
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine begin_int64
 
-  integer(int32) function try_begin_tensors(self, model, inputs, parameters) result(outcome)
+  subroutine begin_tensors(self, model, inputs, stat, errmsg, parameters)
     class(neml2_solve), intent(inout) :: self
     class(neml2_model), intent(in) :: model
     type(neml2_tensor), intent(in) :: inputs(:)
     type(neml2_tensor), intent(in), optional :: parameters(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(c_ptr), allocatable :: given(:), overrides(:)
     type(c_ptr) :: begun
     begun = c_null_ptr
@@ -4669,26 +2490,36 @@ contains
       call take(self, begun, c_solve_free)
       call model%variable_count(neml2_output, self%shared%outputs)
     end if
-  end function try_begin_tensors
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine begin_tensors
 
-  ! Go on to the next system. The last one must have been accepted. `more` is false where there is none left,
+  ! Go on to the next system. The last one must have been accepted. `more` is false if there is none left,
   ! and on failure.
-  integer(int32) function try_solve_next(self, more) result(outcome)
+  subroutine solve_next(self, more, stat, errmsg)
     class(neml2_solve), intent(inout) :: self
     logical, intent(out) :: more
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(c_ptr) :: system
     system = c_null_ptr
     outcome = c_solve_next(system, c_handle(self))
     more = c_associated(system)
     if (outcome == neml2_ok) self%shared%system = system
-  end function try_solve_next
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine solve_next
 
   ! End a solve after its last system, with the status that the evaluation would have. The arrays of a call are written;
   ! a solve that began with tensors gives its results, and takes `outputs`.
-  integer(int32) function try_solve_finish(self, outputs, report) result(outcome)
+  subroutine solve_finish(self, stat, errmsg, outputs, report)
     class(neml2_solve), intent(inout) :: self
     type(neml2_tensor), intent(inout), optional :: outputs(:)
     type(neml2_report), intent(inout), optional :: report
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(c_ptr), allocatable :: values(:), reported
     type(c_ptr) :: solve
     solve = c_handle(self)
@@ -4710,7 +2541,9 @@ contains
       self%shared%c = solve ! null: it was consumed
       call release(self%shared)
     end if
-  end function try_solve_finish
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine solve_finish
 
   function c_system(self) result(system)
     class(neml2_solve), intent(in) :: self
@@ -4823,7 +2656,7 @@ contains
     call conclude(outcome, stat)
   end subroutine solve_residual
 
-  ! The Newton step du at `u`. `singular` receives, per point, 1 where the Jacobian is singular, else 0.
+  ! The Newton step du at `u`. `singular` receives, per point, 1 if the Jacobian is singular, else 0.
   subroutine solve_step(self, u, du, stat, errmsg, singular)
     class(neml2_solve), intent(in) :: self
     real(real64), intent(in), contiguous :: u(:, :)
@@ -4842,7 +2675,7 @@ contains
   end subroutine solve_step
 
   ! The Jacobian at `u`: a(j, i, p) is the derivative of residual i with respect to number j of point p.
-  ! neml2_error_unsupported where the artifact has no package for it.
+  ! neml2_error_unsupported if the artifact has no package for it.
   subroutine solve_jacobian(self, u, a, stat, errmsg)
     class(neml2_solve), intent(in) :: self
     real(real64), intent(in), contiguous :: u(:, :)
@@ -4893,29 +2726,6 @@ contains
     call conclude(outcome, stat)
   end subroutine solve_accept
 
-  integer(int32) function try_begin_int32(self, evaluation, npoints) result(outcome)
-    class(neml2_solve), intent(inout) :: self
-    class(neml2_call), intent(in) :: evaluation
-    integer(int32), intent(in) :: npoints
-    type(c_ptr) :: begun
-    begun = c_null_ptr
-    outcome = check_points(evaluation, int(npoints, int64))
-    if (outcome == neml2_ok) outcome = c_solve_begin_call(begun, c_handle(evaluation), int(npoints, int64))
-    if (outcome == neml2_ok) call take(self, begun, c_solve_free)
-  end function try_begin_int32
-
-  subroutine begin_int64(self, evaluation, npoints, stat, errmsg)
-    class(neml2_solve), intent(inout) :: self
-    class(neml2_call), intent(in) :: evaluation
-    integer(int64), intent(in) :: npoints
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_begin_int64(self, evaluation, npoints)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine begin_int64
-
   subroutine begin_int32(self, evaluation, npoints, stat, errmsg)
     class(neml2_solve), intent(inout) :: self
     class(neml2_call), intent(in) :: evaluation
@@ -4923,204 +2733,14 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = try_begin_int32(self, evaluation, npoints)
+    type(c_ptr) :: begun
+    begun = c_null_ptr
+    outcome = check_points(evaluation, int(npoints, int64))
+    if (outcome == neml2_ok) outcome = c_solve_begin_call(begun, c_handle(evaluation), int(npoints, int64))
+    if (outcome == neml2_ok) call take(self, begun, c_solve_free)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine begin_int32
-
-  subroutine begin_tensors(self, model, inputs, stat, errmsg, parameters)
-    class(neml2_solve), intent(inout) :: self
-    class(neml2_model), intent(in) :: model
-    type(neml2_tensor), intent(in) :: inputs(:)
-    type(neml2_tensor), intent(in), optional :: parameters(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_begin_tensors(self, model, inputs, parameters)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine begin_tensors
-
-  ! Go on to the next system. The last one must have been accepted. `more` is false where there is none left,
-  ! and on failure.
-  subroutine solve_next(self, more, stat, errmsg)
-    class(neml2_solve), intent(inout) :: self
-    logical, intent(out) :: more
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_solve_next(self, more)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine solve_next
-
-  ! End a solve after its last system, with the status that the evaluation would have. The arrays of a call are written;
-  ! a solve that began with tensors gives its results, and takes `outputs`.
-  subroutine solve_finish(self, stat, errmsg, outputs, report)
-    class(neml2_solve), intent(inout) :: self
-    type(neml2_tensor), intent(inout), optional :: outputs(:)
-    type(neml2_report), intent(inout), optional :: report
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_solve_finish(self, outputs, report)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine solve_finish
-  ! end generated
-
-  ! ------------------------------------------------------------------------------------------
-  ! Schedulers
-  !
-  ! neml2_error_argument for a number out of its bounds, and where no scheduler was created.
-  ! ------------------------------------------------------------------------------------------
-
-  ! Add neml2_device_cpu, or neml2_device_cuda with the `device_index` 0 unless given. `batch_size` is the number of
-  ! points of a sub-batch; 0, where there is one device only, has no bound. `capacity` is the number of points that the
-  ! device may be given at once: twice batch_size, unless given. Of devices with capacity left that of the greatest
-  ! `priority`, else 1, is given the next sub-batch. `runtime` is as for a model.
-  integer(int32) function try_add_int64(self, device, batch_size, capacity, priority, runtime, device_index) &
-    result(outcome)
-    class(neml2_scheduler), intent(inout) :: self
-    integer(int32), intent(in) :: device
-    integer(int64), intent(in) :: batch_size
-    integer(int64), intent(in), optional :: capacity
-    real(real64), intent(in), optional :: priority
-    integer(int32), intent(in), optional :: runtime, device_index
-    type(c_device) :: given
-    given%device = device
-    given%batch_size = batch_size
-    given%priority = 1
-    if (present(capacity)) given%capacity = capacity
-    if (present(priority)) given%priority = priority
-    if (present(runtime)) given%runtime = runtime
-    if (present(device_index)) given%device_index = device_index
-    outcome = c_scheduler_add(c_handle(self), given)
-  end function try_add_int64
-
-  ! For a process of many on one node, as MPI's, `local_rank` from 0 of `local_size`: keep one device, by that number
-  ! modulo their count. neml2_error_argument where there are fewer processes than devices.
-  integer(int32) function try_scheduler_keep_rank(self, local_rank, local_size) result(outcome)
-    class(neml2_scheduler), intent(inout) :: self
-    integer(int32), intent(in) :: local_rank, local_size
-    outcome = c_scheduler_keep_rank(c_handle(self), int(local_rank, int64), int(local_size, int64))
-  end function try_scheduler_keep_rank
-
-  ! begin generated: schedulers
-  ! A scheduler without devices.
-  subroutine scheduler_create(self, stat, errmsg)
-    class(neml2_scheduler), intent(inout) :: self
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(c_ptr) :: c_self
-    c_self = c_null_ptr
-    outcome = c_scheduler_create(c_self)
-    if (outcome == neml2_ok) call take(self, c_self, c_scheduler_free)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine scheduler_create
-
-  ! Count the devices.
-  subroutine scheduler_count(self, count, stat, errmsg)
-    class(neml2_scheduler), intent(in) :: self
-    integer(int64), intent(inout) :: count
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = c_scheduler_count(count, c_handle(self))
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine scheduler_count
-
-  ! Inspect the device that was added, with the capacity that it has.
-  subroutine scheduler_info(self, index, device, stat, errmsg, batch_size, capacity, priority, runtime, device_index)
-    class(neml2_scheduler), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int32), intent(inout) :: device
-    integer(int64), intent(inout), optional :: batch_size, capacity
-    real(real64), intent(inout), optional :: priority
-    integer(int32), intent(inout), optional :: runtime, device_index
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    type(c_device) :: info
-    outcome = c_scheduler_inspect(info, c_handle(self), index - 1)
-    if (outcome == neml2_ok) then
-      device = info%device
-      if (present(batch_size)) batch_size = info%batch_size
-      if (present(capacity)) capacity = info%capacity
-      if (present(priority)) priority = info%priority
-      if (present(runtime)) runtime = info%runtime
-      if (present(device_index)) device_index = info%device_index
-    end if
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine scheduler_info
-
-  integer(int32) function try_add_int32(self, device, batch_size, capacity, priority, runtime, device_index) &
-    result(outcome)
-    class(neml2_scheduler), intent(inout) :: self
-    integer(int32), intent(in) :: device
-    integer(int32), intent(in) :: batch_size
-    integer(int32), intent(in), optional :: capacity
-    real(real64), intent(in), optional :: priority
-    integer(int32), intent(in), optional :: runtime, device_index
-    type(c_device) :: given
-    given%device = device
-    given%batch_size = batch_size
-    given%priority = 1
-    if (present(capacity)) given%capacity = capacity
-    if (present(priority)) given%priority = priority
-    if (present(runtime)) given%runtime = runtime
-    if (present(device_index)) given%device_index = device_index
-    outcome = c_scheduler_add(c_handle(self), given)
-  end function try_add_int32
-
-  ! Add neml2_device_cpu, or neml2_device_cuda with the `device_index` 0 unless given. `batch_size` is the number of
-  ! points of a sub-batch; 0, where there is one device only, has no bound. `capacity` is the number of points that the
-  ! device may be given at once: twice batch_size, unless given. Of devices with capacity left that of the greatest
-  ! `priority`, else 1, is given the next sub-batch. `runtime` is as for a model.
-  subroutine add_int64(self, device, batch_size, stat, errmsg, capacity, priority, runtime, device_index)
-    class(neml2_scheduler), intent(inout) :: self
-    integer(int32), intent(in) :: device
-    integer(int64), intent(in) :: batch_size
-    integer(int64), intent(in), optional :: capacity
-    real(real64), intent(in), optional :: priority
-    integer(int32), intent(in), optional :: runtime, device_index
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_add_int64(self, device, batch_size, capacity, priority, runtime, device_index)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine add_int64
-
-  subroutine add_int32(self, device, batch_size, stat, errmsg, capacity, priority, runtime, device_index)
-    class(neml2_scheduler), intent(inout) :: self
-    integer(int32), intent(in) :: device, batch_size
-    integer(int32), intent(in), optional :: capacity, runtime, device_index
-    real(real64), intent(in), optional :: priority
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_add_int32(self, device, batch_size, capacity, priority, runtime, device_index)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine add_int32
-
-  ! For a process of many on one node, as MPI's, `local_rank` from 0 of `local_size`: keep one device, by that number
-  ! modulo their count. neml2_error_argument where there are fewer processes than devices.
-  subroutine scheduler_keep_rank(self, local_rank, local_size, stat, errmsg)
-    class(neml2_scheduler), intent(inout) :: self
-    integer(int32), intent(in) :: local_rank, local_size
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = try_scheduler_keep_rank(self, local_rank, local_size)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine scheduler_keep_rank
   ! end generated
 
   ! ------------------------------------------------------------------------------------------
@@ -5175,7 +2795,7 @@ contains
     terminated = trim(text)//c_null_char
   end function c_text
 
-  ! The text at a C pointer; empty where it is null.
+  ! The text at a C pointer; empty if it is null.
   subroutine read_c(pointer, text)
     type(c_ptr), intent(in) :: pointer
     character(:), allocatable, intent(inout) :: text
@@ -5202,6 +2822,32 @@ contains
     extents = values(n:1:-1)
   end function reversed
 
+end module neml2_capi_internal
+
+! What hosts use.
+module neml2_capi
+  use neml2_capi_internal
+  implicit none(type, external)
+  private
+  public :: neml2_view, neml2_solver, neml2_interrupt
+  ! begin generated: public
+  public :: neml2_model, neml2_tensor, neml2_report, neml2_call, neml2_solve, neml2_version, neml2_error_cause
+  public :: neml2_abi_version, neml2_error_status, neml2_error_count, neml2_error_message, neml2_error_subject
+  public :: neml2_get_error_message, neml2_get_error_subject, neml2_error_record, neml2_error_get, neml2_log_count
+  public :: neml2_log_next, neml2_log_level_set, neml2_log_level_get, neml2_interrupt_set, neml2_source_describe
+  public :: neml2_ok, neml2_non_finite, neml2_not_converged, neml2_singular, neml2_error_argument, neml2_error_name
+  public :: neml2_error_missing, neml2_error_shape, neml2_error_dtype, neml2_error_file, neml2_error_artifact
+  public :: neml2_error_unsupported, neml2_error_runtime, neml2_error_memory, neml2_error_internal
+  public :: neml2_error_interrupted, neml2_cause_none, neml2_cause_libtorch_missing, neml2_cause_schema_unknown
+  public :: neml2_cause_matrix_singular, neml2_cause_of_host, neml2_float64, neml2_float32, neml2_int64, neml2_int32
+  public :: neml2_int16, neml2_int8, neml2_uint8, neml2_bool, neml2_float16, neml2_bfloat16, neml2_device_cpu
+  public :: neml2_device_cuda, neml2_runtime_auto, neml2_runtime_builtin, neml2_runtime_libtorch, neml2_input
+  public :: neml2_output, neml2_parameter, neml2_unknown, neml2_tangent, neml2_jvp, neml2_cotangent, neml2_adjoint
+  public :: neml2_parameter_adjoint, neml2_output_first, neml2_input_first, neml2_report_status
+  public :: neml2_report_iterations, neml2_report_residual_norm, neml2_report_residual_history
+  public :: neml2_report_suggested_cut, neml2_log_silent, neml2_log_warning, neml2_log_info, neml2_log_debug
+  public :: neml2_log_length
+  ! end generated
 end module neml2_capi
 
 ! --------------------------------------------------------------------------------------------
@@ -5363,7 +3009,7 @@ end module neml2_mandel
 ! --------------------------------------------------------------------------------------------
 module neml2_history
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
-  use neml2_capi, only: neml2_call, neml2_float64, neml2_input, neml2_model, neml2_output
+  use neml2_capi, only: neml2_call, neml2_float64, neml2_input, neml2_model, neml2_output, neml2_view
   implicit none(type, external)
   private
   public :: neml2_state
@@ -5440,9 +3086,9 @@ contains
         suffix = ""
         if (age > 0) write (suffix, "(a, i0)") "~", age
         if (age == 0 .and. self%items(k)%is_output) then
-          call evaluation%bind_output(self%items(k)%name, values)
+          call evaluation%bind_output(self%items(k)%name, neml2_view(values))
         else if (age == 0 .or. self%items(k)%is_read(age)) then
-          call evaluation%bind_input(self%items(k)%name//trim(suffix), values)
+          call evaluation%bind_input(self%items(k)%name//trim(suffix), neml2_view(values))
         end if
       end do
     end do

@@ -1,14 +1,14 @@
 ! What a host with MPI needs beside neml2_capi.f90: which device is a rank's, and what became of the points of all
 ! ranks.
 !
-! The library is not linked with MPI. This file is compiled after neml2_capi.f90, with your program and the wrapper of
-! your own MPI, which must have the module mpi_f08:
+! The library is not linked with MPI. This file is compiled after neml2_capi_experimental.f90, with your program and the
+! wrapper of your own MPI, which must have the module mpi_f08:
 !
-!     mpifort DIR/include/neml2_capi.f90 DIR/include/neml2_capi_mpi.f90 host.f90 -L DIR/lib -Wl,-rpath,DIR/lib
-!     -lneml2_capi
+!     mpifort DIR/include/neml2_capi_c.f90 DIR/include/neml2_capi.f90 DIR/include/neml2_capi_experimental.f90
+!       DIR/include/neml2_capi_mpi.f90 host.f90 -L DIR/lib -Wl,-rpath,DIR/lib -lneml2_capi
 !
-! Each rank loads a model of its own, and evaluates points of its own. Where a node has several devices, each of its
-! ranks keeps one of them; where points fail on one rank, all must cut the step:
+! Each rank loads a model of its own, and evaluates points of its own. If a node has several devices, each of its
+! ranks keeps one of them; if points fail on one rank, all must cut the step:
 !
 !     call scheduler%create()
 !     call scheduler%add(neml2_device_cuda, 4096)
@@ -24,7 +24,7 @@
 ! Collective  Every rank of the communicator must call each of these procedures, as with MPI's own collective ones, also
 !             a rank that has failed before; one that does not keeps the others waiting for ever. What fails on one rank
 !             is an error of all, so that all take the same way.
-! Errors      neml2_error_argument where MPI is not initialized, or the communicator is MPI_COMM_NULL or one between two
+! Errors      neml2_error_argument if MPI is not initialized, or the communicator is MPI_COMM_NULL or one between two
 !             groups. MPI's errors end the program, unless the communicator's handler is MPI_ERRORS_RETURN: then they
 !             are neml2_error_runtime. `stat` and `errmsg` are as in neml2_capi.f90.
 ! Threads     As MPI was initialized: MPI_THREAD_FUNNELED allows the main thread, for example.
@@ -35,7 +35,8 @@ module neml2_capi_mpi
                      MPI_INFO_NULL, MPI_Initialized, MPI_INTEGER, MPI_MAX, MPI_MAX_ERROR_STRING, MPI_SUCCESS, &
                      operator(==)
   use neml2_capi, only: neml2_error_argument, neml2_error_message, neml2_error_record, neml2_error_runtime, &
-                        neml2_non_finite, neml2_ok, neml2_scheduler
+                        neml2_non_finite, neml2_ok
+  use neml2_capi_experimental, only: neml2_scheduler
   implicit none(type, external)
   private
   public :: neml2_mpi_local_rank, neml2_mpi_worst_status, neml2_mpi_keep_rank
@@ -55,8 +56,8 @@ contains
     call conclude(outcome, stat)
   end subroutine neml2_mpi_local_rank
 
-  ! Replace `stat` by the worst of those of all ranks: the least where one is fatal, else the greatest, which says that
-  ! points failed. Where it is not the caller's own, the error of the thread says that another rank has failed.
+  ! Replace `stat` by the worst of those of all ranks: the least if one is fatal, else the greatest, which says that
+  ! points failed. If it is not the caller's own, the error of the thread says that another rank has failed.
   ! Collective over `comm`.
   subroutine neml2_mpi_worst_status(stat, comm, errmsg)
     integer(int32), intent(inout) :: stat
@@ -67,7 +68,7 @@ contains
   end subroutine neml2_mpi_worst_status
 
   ! scheduler%keep_rank with the ranks of `comm` on this node: of its devices the one stays that is this rank's.
-  ! Collective over `comm`: where a node has fewer ranks than devices, or a rank has no scheduler, all fail, and no
+  ! Collective over `comm`: if a node has fewer ranks than devices, or a rank has no scheduler, all fail, and no
   ! scheduler is changed.
   subroutine neml2_mpi_keep_rank(scheduler, comm, stat, errmsg)
     type(neml2_scheduler), intent(inout) :: scheduler
@@ -180,7 +181,7 @@ contains
     call neml2_error_record(outcome, "MPI", message(:length))
   end subroutine record
 
-  ! An errmsg is passed on only where it is present, to an argument that is not optional: gfortran 12 loses the length
+  ! An errmsg is passed on only if it is present, to an argument that is not optional: gfortran 12 loses the length
   ! of an optional one on the way back.
   subroutine tell(outcome, message)
     integer(int32), intent(in) :: outcome
@@ -189,7 +190,7 @@ contains
     if (outcome /= neml2_ok) call neml2_error_message(message)
   end subroutine tell
 
-  ! As ALLOCATE does: where there is no stat, an error, or points that failed, end the program with the message.
+  ! As ALLOCATE does: if there is no stat, an error, or points that failed, end the program with the message.
   subroutine conclude(outcome, stat)
     integer(int32), intent(in) :: outcome
     integer(int32), intent(out), optional :: stat

@@ -33,11 +33,11 @@ _ANSWERS: dict[str, tuple[str, list[str]]] = {
     "includedir": ("the folder of the headers", [f"{_INCLUDE}"]),
     "libdir": ("the folder of the library", [f"{_LIBRARIES}"]),
     "fortran-module": (
-        "the source of the Fortran module, to be compiled with the program",
-        [f"{_INCLUDE / 'neml2_capi.f90'}"],
+        "the sources of the Fortran modules, to be compiled with the program",
+        [f"{_INCLUDE / f'neml2_capi{part}.f90'}" for part in ("_c", "", "_experimental")],
     ),
     "fortran-mpi-module": (
-        "the source of the module for hosts with MPI, to be compiled after the other",
+        "the source of the module for hosts with MPI, to be compiled after the others",
         [f"{_INCLUDE / 'neml2_capi_mpi.f90'}"],
     ),
     "examples": (

@@ -18,8 +18,9 @@ The functions of [neml2_capi.h](../../include/neml2_capi.h), the stable contract
 [neml2_capi_experimental.h](../../include/neml2_capi_experimental.h), which may change in any
 release; and their names in [neml2_capi.hpp](../../include/neml2_capi.hpp) and
 [neml2_capi_experimental.hpp](../../include/neml2_capi_experimental.hpp), in the namespace `neml2`,
-and in [neml2_capi.f90](../../include/neml2_capi.f90). Hosts with MPI have three more, in
-[neml2_capi_mpi.h](../../include/neml2_capi_mpi.h) and
+and in [neml2_capi.f90](../../include/neml2_capi.f90) and
+[neml2_capi_experimental.f90](../../include/neml2_capi_experimental.f90). Hosts with MPI have three
+more, in [neml2_capi_mpi.h](../../include/neml2_capi_mpi.h) and
 [neml2_capi_mpi.f90](../../include/neml2_capi_mpi.f90). The tutorials for
 [finite-element programs](../tutorials/finite-elements.md) and [C++](../tutorials/cpp.md) show how
 they are used.
@@ -41,7 +42,11 @@ def c_reference(root: Path) -> str:
         + (include / "neml2_capi_experimental.hpp").read_text(encoding="utf-8"),
         functions,
     )
-    fortran = fortran_face((include / "neml2_capi.f90").read_text(encoding="utf-8"), functions)
+    fortran = fortran_face(
+        (include / "neml2_capi.f90").read_text(encoding="utf-8")
+        + (include / "neml2_capi_experimental.f90").read_text(encoding="utf-8"),
+        functions,
+    )
     lines = [_INTRODUCTION, *_introduction(header, functions), "", "## Functions", ""]
     lines += ["| C | C++ | Fortran |", "| --- | --- | --- |"]
     for name in functions:

@@ -19,6 +19,7 @@ from tools.environments import (
     requirements,
     torch_to_be_had,
 )
+from tools.fortran import SOURCES
 from tools.fuzz import coverage, fuzz
 from tools.matrix import matrix
 from tools.native import configured, slowest
@@ -94,10 +95,10 @@ def _example_programs(environment: Environment) -> dict[str, Path]:
         print("no gfortran here: the example in Fortran is left out")
         return programs
     programs["fortran"] = folder / "example_fortran"
-    module = package / "include" / "neml2_capi.f90"
+    modules = [package / "include" / name for name in SOURCES]
     source = ROOT / "examples" / "fortran" / "example.f90"
     flags = ["-std=f2018", "-O2", f"-J{folder}", "-o", programs["fortran"]]
-    command: Command = [*fortran.split(), *flags, module, source, *library]
+    command: Command = [*fortran.split(), *flags, *modules, source, *library]
     quietly("building the example in Fortran", command)
     return programs
 

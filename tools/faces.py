@@ -25,10 +25,7 @@ _FORTRAN: Callers = {
         for name in ("input", "output", "parameter", "tangent", "jvp", "cotangent", "adjoint")
     ],
     "neml2_call_bind_derivative": ["neml2_call%bind_derivative"],
-    "neml2_call_bind_report": [
-        f"neml2_call%bind_{name}"
-        for name in ("status", "iterations", "residual_norm", "residual_history", "suggested_cut")
-    ],
+    "neml2_call_bind_report": ["neml2_call%bind_report"],
     "neml2_graph_open": ["neml2_graph%load", "neml2_graph%load_bytes"],
     "neml2_model_option_get_number": ["neml2_model%get_option"],
     "neml2_model_option_get_text": ["neml2_model%get_option"],
@@ -99,7 +96,7 @@ def _members(source: str) -> list[_Member]:
 
 
 def fortran_face(source: str, functions: list[str]) -> Callers:
-    """The procedures of neml2_capi.f90: those of a function's name, else those that call it."""
+    """The procedures of the Fortran modules of a function's name, else those that call it."""
     bound: dict[str, dict[str, list[str]]] = {}
     for name, body in re.findall(r"^  type, .*?:: (\w+)\n(.*?)^  end type", source, re.S | re.M):
         names = bound[name] = {}

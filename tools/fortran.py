@@ -1,56 +1,106 @@
-"""What neml2_capi.f90 has from the header, from fortran_procedures.txt and from its own procedures.
+"""What the Fortran modules have from the headers, fortran_procedures.txt and their own procedures.
 
-Generated are constants; structures; interfaces of the C functions; in each section the procedures
-that follow from a function of the header, or from one by hand; and the procedures that a type has.
-A function by hand `try_x`, which returns a status, has the subroutine `x`, with `stat` and
-`errmsg`; a procedure `x_real64` has siblings of other kinds, where the row `x: also(...)` says so.
+neml2_capi_c.f90 is generated: constants, structures and interfaces of the C functions. So are, in
+the other files: in each section the procedures that follow from a function of the headers, and the
+procedures that a type has. A procedure `x_real64` that is written by hand has siblings of other
+kinds, if the row `x: also(...)` says so.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import wrap
 
 from tools.fortran_procedures import (
     NUMBERS,
     Row,
-    bindings,
+    binding,
     commented,
     procedure,
     rows_of,
-    subroutine,
     wrapped,
 )
 from tools.header import Part, Variable
 from tools.regions import by_hand, fill, sections
 
 TABLE = Path(__file__).with_name("fortran_procedures.txt")
+C_LAYER, MODULE, EXPERIMENTAL = (f"neml2_capi{name}.f90" for name in ("_c", "", "_experimental"))
+# In the order of compilation.
+SOURCES = (C_LAYER, MODULE, EXPERIMENTAL)
 
 
-def with_generated(source: str, parts: Iterable[Part]) -> str:
-    """neml2_capi.f90 with its generated regions renewed."""
-    parts = list(parts)
-    source = fill(source, "constants", list(_constants(parts))[1:])
-    source = fill(source, "structures", list(_structures(parts))[1:])
-    source = fill(source, "interfaces", list(_interfaces(parts)))
-    types = re.findall(r"^  type, extends\(object\) :: (\w+)", source, re.MULTILINE)
+def generated(include: Path, parts: list[Part]) -> Iterator[tuple[Path, str]]:
+    """The Fortran files with what follows from the headers."""
     rows = list(rows_of(TABLE.read_text(encoding="utf-8")))
-    head, contains, after = source.partition("\ncontains\n")
-    known = {section for section, _ in sections(after)}
+    stable = [part for part in parts if not part.experimental]
+    yield include / C_LAYER, _c_layer(stable)
+    known: set[str] = set()
+    for name, own in ((MODULE, stable), (EXPERIMENTAL, [p for p in parts if p.experimental])):
+        source = (include / name).read_text(encoding="utf-8")
+        known |= {section for section, _ in sections(source)}
+        yield include / name, _renewed(source, parts, own, rows)
     if unknown := {row.section for row in rows} - known:
-        raise ValueError(f"{TABLE.name} has {unknown}; the module has only {sorted(known)}")
+        raise ValueError(f"{TABLE.name} has {unknown}; the files have only {sorted(known)}")
+
+
+_C_LAYER = """\
+! The constants, structures and functions of neml2_capi.h, for neml2_capi.f90: compile this first.
+! If a function takes an address, an argument that is absent is NULL.
+! Generated from the header by `python3 build.py generate`.
+module neml2_capi_c
+  use, intrinsic :: iso_c_binding, only: &
+    c_char, c_funptr, c_null_ptr, c_ptr, c_size_t, &
+    int32 => c_int32_t, int64 => c_int64_t, real64 => c_double
+  implicit none(type, external)
+  public
+{declarations}
+
+  interface
+    integer(c_size_t) function c_strlen(text) bind(c, name="strlen")
+      import
+      type(c_ptr), value :: text
+    end function
+{interfaces}
+  end interface
+end module neml2_capi_c
+"""
+
+
+def _c_layer(parts: list[Part]) -> str:
+    return _C_LAYER.format(
+        declarations="\n".join((*_constants(parts), *_structures(parts))),
+        interfaces="\n".join(_interfaces(parts)),
+    )
+
+
+def _renewed(source: str, parts: list[Part], own: list[Part], rows: list[Row]) -> str:
+    """A file with its generated regions renewed; `own` are the parts that it declares."""
+    types = re.findall(r"^  type, extends\(object\) :: (\w+)", source, re.MULTILINE)
+    head, contains, after = source.partition("\ncontains\n")
     for section, text in sections(after):
+        if section == "public":
+            continue
         lines = list(_assignments(types)) if section == "handles" else []
         lines += _procedures([row for row in rows if row.section == section], parts, by_hand(text))
         after = fill(after, section, lines[1:])
-    named = re.findall(r"^  end (?:subroutine|function) (neml2_\w+)", after, re.MULTILINE)
-    lines = wrap(", ".join(named), 106)
-    head = fill(head, "public", [f"  public :: {line.rstrip(',')}" for line in lines])
+    named = [*types, *re.findall(r"^  end (?:subroutine|function) (neml2_\w+)", after, re.M)]
+    if "begin generated: constants" in head:
+        head = fill(head, "constants", list(_constants(own))[1:])
+        head = fill(head, "structures", list(_structures(own))[1:])
+        head = fill(head, "interfaces", list(_interfaces(own, _structure_names(parts))))
+    else:
+        named += [name.lower() for part in own for name, _ in part.enumerators]
     for type_ in [*types, "neml2_operator_call"]:
-        head = fill(head, type_, list(_members(type_, after)))
-    return head + contains + after
+        if f"begin generated: {type_}\n" in head:
+            head = fill(head, type_, list(_members(type_, after)))
+    lines = [f"  public :: {line.rstrip(',')}" for line in wrap(", ".join(named), 106)]
+    return fill(head + contains + after, "public", lines)
+
+
+def _structure_names(parts: list[Part]) -> set[str]:
+    return {part.title for part in parts if part.fields}
 
 
 def _constants(parts: list[Part]) -> Iterator[str]:
@@ -75,8 +125,8 @@ def _structures(parts: list[Part]) -> Iterator[str]:
             yield f"  end type {name}"
 
 
-def _interfaces(parts: list[Part]) -> Iterator[str]:
-    structures = {part.title for part in parts if part.fields}
+def _interfaces(parts: list[Part], structures: set[str] | None = None) -> Iterator[str]:
+    structures = structures or _structure_names(parts)
     for part in parts:
         if not part.is_function:
             continue
@@ -124,7 +174,7 @@ def _assignments(types: list[str]) -> Iterator[str]:
         yield from ("", f"  impure elemental subroutine {name}(left, right)")
         yield f"    class({type_}), intent(inout) :: left"
         yield f"    class({type_}), intent(in) :: right"
-        yield from ("    call share(left%shared, right%shared)", f"  end subroutine {name}")
+        yield from ("    call share(left, right)", f"  end subroutine {name}")
 
 
 def _procedures(rows: list[Row], parts: list[Part], section: str) -> Iterator[str]:
@@ -135,8 +185,7 @@ def _procedures(rows: list[Row], parts: list[Part], section: str) -> Iterator[st
         if row.function == "also":
             kinds[row.name] = row.values
         elif row.function == "bind":
-            for lines in bindings(row):
-                yield from ("", *lines)
+            yield from ("", *binding(row))
         elif "neml2_" + row.function in named:
             yield from ("", *procedure(row, named))
         else:
@@ -145,15 +194,10 @@ def _procedures(rows: list[Row], parts: list[Part], section: str) -> Iterator[st
                 f"rename it in the row '{row.name}' of {TABLE.name}"
             )
     for found in _PROCEDURE.finditer(section):
-        name = found["name"].removeprefix("try_")
-        base, _, kind = name.rpartition("_")
-        texts = [found[0]]
+        base, _, kind = found["name"].rpartition("_")
         for other in kinds.get(base, []) if kind in ("real64", "int64") else []:
-            texts.append(_of_kind(found[0].removeprefix(found["comment"]), kind, other))
-            yield from ("", *texts[-1].splitlines())
-        if name != found["name"]:
-            for text in texts:
-                yield from ("", *_with_status(text))
+            text = _of_kind(found[0].removeprefix(found["comment"]), kind, other)
+            yield from ("", *text.splitlines())
 
 
 _PROCEDURE = re.compile(
@@ -177,23 +221,6 @@ def _of_kind(procedure: str, kind: str, other: str) -> str:
     return re.sub(rf"(?<=\w_){kind}\b", other, text)
 
 
-def _with_status(text: str) -> Iterator[str]:
-    """The subroutine that passes its arguments on to a function that returns a status."""
-    found = _PROCEDURE.match(text)
-    assert found, text
-    arguments = re.findall(r"\w+", found["arguments"])
-    declared = {
-        name.partition("(")[0]: (attributes, name)
-        for attributes, names in re.findall(r"^    (\S.*?) :: (.+)$", found["body"], re.MULTILINE)
-        for name in re.split(r", (?![^(]*\))", names)
-    }
-    required = [declared[name] for name in arguments if "optional" not in declared[name][0]]
-    optional = [declared[name] for name in arguments if "optional" in declared[name][0]]
-    call = f"outcome = {found['name']}({', '.join(arguments)})"
-    name = found["name"].removeprefix("try_")
-    yield from subroutine(found["comment"].splitlines(), name, required, optional, [], [call])
-
-
 # What tells apart the procedures of one generic name.
 _SUFFIX = re.compile(r"_(real64|real32|int64|int32|number|text|tensors?|logical)$")
 
@@ -203,7 +230,7 @@ def _members(type_: str, procedures: str) -> Iterator[str]:
     short = type_.split("_")[1] + "_"
     plain: list[str] = []
     generic: dict[str, list[str]] = {}
-    head = r"^  [\w ]*(?:subroutine|function) (?!try_)(\w+)\((?:self|left)\b[^)]*\)[^\n]*\n"
+    head = r"^  [\w ]*(?:subroutine|function) (\w+)\((?:self|left)\b[^)]*\)[^\n]*\n"
     for found in re.finditer(rf"{head}    class\({type_}\)", procedures, re.MULTILINE):
         name = found[1]
         if name == short + "assign":

@@ -1,5 +1,5 @@
-"""Procedures of neml2_capi.f90 that follow from functions of the header, as fortran_procedures.txt
-has them, one a row."""
+"""Procedures of the Fortran module that follow from functions of the headers, as
+fortran_procedures.txt has them, one a row."""
 
 from __future__ import annotations
 
@@ -354,7 +354,7 @@ class _Writer:
             name, entry, own = to.name, fields[to.origin], f"c_{to.name}"
             fill = [f"source%{name} = {name}"]
             if name == "scheduler":
-                self.dummies[name] = ("type(neml2_scheduler), intent(in)", name)
+                self.dummies[name] = ("class(object), intent(in)", name)
                 self.checks.append("call choose(source, scheduler, outcome)")
                 continue
             if name == "content":
@@ -375,35 +375,17 @@ class _Writer:
             self.before += fill
 
 
-# What is differentiated is real; values can be integers.
-_KINDS = {"neml2_input", "neml2_output", "neml2_parameter"}
-
-
-def bindings(row: Row) -> Iterator[list[str]]:
-    """The procedures of a row of `bind`, which bind an array in a role, and take it back."""
-    self_ = ("class(neml2_call), intent(in)", "self")
-    role, comment = row.values[0], row.comment.splitlines()
-    if role.startswith("neml2_report_"):
-        attributes, _, declaration = row.text.partition(" :: ")
-        array = (f"{attributes}, intent(in)", declaration)
-        call = f"outcome = bind(self, report, report_names({role}), layout_of(array), kind={role})"
-        yield list(subroutine(comment, row.name, [self_, array], [], [], [call]))
-        return
+def binding(row: Row) -> Iterator[str]:
+    """The procedure of a row of `bind`, which binds an array in a role."""
+    role = row.values[0]
     names = [argument.name for argument in row.arguments]
-    given = [self_, *(("character(*), intent(in)", name) for name in names)]
-    of_parameter = [("logical, intent(in), optional", "of_parameter")] * (len(row.values) > 1)
-    if of_parameter:
-        role = f"merge({row.values[1]}, {role}, is_true(of_parameter))"
-    variable = "".join(f", variable={name}" for name in names[1:])
+    given = [("class(neml2_call), intent(in)", "self")]
+    given += [("character(*), intent(in)", name) for name in names]
+    given.append(("type(neml2_view), intent(in)", "array"))
     ways = [("integer, intent(in), optional", name) for name in ("stride", "first")]
-    call = f"outcome = bind(self, {role}, {names[0]}, layout_of(array), stride, first{variable})"
-    numbers = ["real(real64)", "real(real32)"]
-    if row.values[0] in _KINDS:
-        numbers += ["integer(int64)", "integer(int32)"]
-    for number in numbers:
-        array = (f"{number}, pointer, intent(in)", "array(..)")
-        name = f"{row.name}_{number.partition('(')[2][:-1]}"
-        yield list(subroutine(comment, name, [*given, array], of_parameter + ways, [], [call]))
-        comment = []
-    call = f"outcome = bind(self, {role}, {names[0]}, layout(){variable})"
-    yield list(subroutine([], f"call_un{row.name}", given, of_parameter, [], [call]))
+    if len(row.values) > 1:
+        role = f"merge({row.values[1]}, {role}, is_true(of_parameter))"
+        ways.insert(0, ("logical, intent(in), optional", "of_parameter"))
+    variable = "".join(f", variable={name}" for name in names[1:])
+    call = f"outcome = bind(self, {role}, {names[0]}, array, stride, first{variable})"
+    yield from subroutine(row.comment.splitlines(), row.name, given, ways, [], [call])

@@ -25,8 +25,7 @@ def generated() -> Iterator[tuple[Path, str]]:
     """Each file that is generated, in whole or in regions, and its text."""
     parts = contract(ROOT / "include")
     yield ROOT / "neml2_capi" / "_ffi" / "raw.py", cffi_layer.module(ROOT / "include")
-    module = ROOT / "include" / "neml2_capi.f90"
-    yield module, fortran.with_generated(module.read_text(encoding="utf-8"), parts)
+    yield from fortran.generated(ROOT / "include", parts)
     description = ROOT / "tests" / "abi" / "declarations.txt"
     before = description.read_text(encoding="utf-8")
     described = abi.described(parts, before, release())

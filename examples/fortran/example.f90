@@ -7,7 +7,7 @@
 ! new ones (`x`), a status for each point, and a step that is cut if points did not converge.
 module material_block
   use, intrinsic :: iso_fortran_env, only: error_unit, int32, output_unit, real64
-  use neml2_capi, only: neml2_call, neml2_model, neml2_ok
+  use neml2_capi, only: neml2_call, neml2_model, neml2_ok, neml2_report_status, neml2_view
   implicit none(type, external)
   private
   public :: elasticity, viscoplasticity
@@ -40,8 +40,8 @@ contains
     strain(:, 1) = [1e-3_real64, -3e-4_real64, -3e-4_real64, 2e-4_real64, -1e-4_real64, 5e-5_real64]
     call model%load(root, stat, errmsg)
     if (stat == neml2_ok) call evaluation%create(model, stat, errmsg)
-    if (stat == neml2_ok) call evaluation%bind_input("strain", strain, stat, errmsg)
-    if (stat == neml2_ok) call evaluation%bind_output("stress", response, stat, errmsg)
+    if (stat == neml2_ok) call evaluation%bind_input("strain", neml2_view(strain), stat, errmsg)
+    if (stat == neml2_ok) call evaluation%bind_output("stress", neml2_view(response), stat, errmsg)
     if (stat == neml2_ok) call evaluation%run(1, stat, errmsg)
 
     ok = stat == neml2_ok
@@ -92,25 +92,25 @@ contains
     character(:), allocatable, intent(out) :: errmsg
 
     ! A scalar is one value for all points.
-    call evaluation%bind_input("t", b%time, stat, errmsg)
-    if (stat == neml2_ok) call evaluation%bind_input("t~1", b%old_time, stat, errmsg)
-    if (stat == neml2_ok) call evaluation%bind_input("strain", b%strain, stat, errmsg)
-    if (stat == neml2_ok) call evaluation%bind_input("strain~1", b%old_strain, stat, errmsg)
+    call evaluation%bind_input("t", neml2_view(b%time), stat, errmsg)
+    if (stat == neml2_ok) call evaluation%bind_input("t~1", neml2_view(b%old_time), stat, errmsg)
+    if (stat == neml2_ok) call evaluation%bind_input("strain", neml2_view(b%strain), stat, errmsg)
+    if (stat == neml2_ok) call evaluation%bind_input("strain~1", neml2_view(b%old_strain), stat, errmsg)
 
     ! Sections of the state: read and written where they are.
     if (stat == neml2_ok) call bind_state("stress", stress, plastic_strain - 1)
     if (stat == neml2_ok) call bind_state("equivalent_plastic_strain", plastic_strain, plastic_strain)
     if (stat == neml2_ok) call bind_state("X1", x1, x2 - 1)
     if (stat == neml2_ok) call bind_state("X2", x2, state_size)
-    if (stat == neml2_ok) call evaluation%bind_status(b%status, stat, errmsg)
+    if (stat == neml2_ok) call evaluation%bind_report(neml2_report_status, neml2_view(b%status), stat, errmsg)
 
   contains
 
     subroutine bind_state(name, first, last)
       character(*), intent(in) :: name
       integer, intent(in) :: first, last
-      call evaluation%bind_input(name//"~1", b%old_state(first:last, :), stat, errmsg)
-      if (stat == neml2_ok) call evaluation%bind_output(name, b%state(first:last, :), stat, errmsg)
+      call evaluation%bind_input(name//"~1", neml2_view(b%old_state(first:last, :)), stat, errmsg)
+      if (stat == neml2_ok) call evaluation%bind_output(name, neml2_view(b%state(first:last, :)), stat, errmsg)
     end subroutine bind_state
   end subroutine bind
 

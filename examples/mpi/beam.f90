@@ -8,7 +8,9 @@
 module beam
   use, intrinsic :: iso_fortran_env, only: int32, output_unit, real64
   use mpi_f08, only: MPI_COMM_WORLD, MPI_DOUBLE_PRECISION, MPI_Gatherv, MPI_INTEGER, MPI_Reduce, MPI_SUM
-  use neml2_capi, only: neml2_call, neml2_device_cpu, neml2_device_cuda, neml2_model, neml2_ok, neml2_scheduler
+  use neml2_capi, only: neml2_call, neml2_device_cpu, neml2_device_cuda, neml2_model, neml2_ok, neml2_report_status, &
+                        neml2_view
+  use neml2_capi_experimental, only: neml2_scheduler
   use neml2_capi_mpi, only: neml2_mpi_keep_rank, neml2_mpi_worst_status
   implicit none(type, external)
   private
@@ -126,23 +128,23 @@ contains
     type(neml2_call), intent(in) :: evaluation
     type(points), intent(inout), target :: p
     integer(int32), intent(out) :: stat
-    call evaluation%bind_input("t", p%time, stat)
-    if (stat == neml2_ok) call evaluation%bind_input("t~1", p%old_time, stat)
-    if (stat == neml2_ok) call evaluation%bind_input("strain", p%strain, stat)
-    if (stat == neml2_ok) call evaluation%bind_input("strain~1", p%old_strain, stat)
+    call evaluation%bind_input("t", neml2_view(p%time), stat)
+    if (stat == neml2_ok) call evaluation%bind_input("t~1", neml2_view(p%old_time), stat)
+    if (stat == neml2_ok) call evaluation%bind_input("strain", neml2_view(p%strain), stat)
+    if (stat == neml2_ok) call evaluation%bind_input("strain~1", neml2_view(p%old_strain), stat)
     if (stat == neml2_ok) call bind_state("stress", stress, plastic_strain - 1)
     if (stat == neml2_ok) call bind_state("equivalent_plastic_strain", plastic_strain, plastic_strain)
     if (stat == neml2_ok) call bind_state("X1", x1, x2 - 1)
     if (stat == neml2_ok) call bind_state("X2", x2, state_size)
-    if (stat == neml2_ok) call evaluation%bind_status(p%status, stat)
+    if (stat == neml2_ok) call evaluation%bind_report(neml2_report_status, neml2_view(p%status), stat)
 
   contains
 
     subroutine bind_state(name, first, last)
       character(*), intent(in) :: name
       integer, intent(in) :: first, last
-      call evaluation%bind_input(name//"~1", p%old_state(first:last, :), stat)
-      if (stat == neml2_ok) call evaluation%bind_output(name, p%state(first:last, :), stat)
+      call evaluation%bind_input(name//"~1", neml2_view(p%old_state(first:last, :)), stat)
+      if (stat == neml2_ok) call evaluation%bind_output(name, neml2_view(p%state(first:last, :)), stat)
     end subroutine bind_state
   end subroutine bind
 

@@ -6,7 +6,8 @@
 ! on, and the time of a step, beside the time of the package alone.
 program surrogate
   use, intrinsic :: iso_fortran_env, only: int64, real64
-  use neml2_capi, only: neml2_call, neml2_graph, neml2_model, neml2_tensor
+  use neml2_capi, only: neml2_call, neml2_model, neml2_tensor, neml2_view
+  use neml2_capi_experimental, only: neml2_graph
   implicit none(type, external)
 
   ! The law of train.py.
@@ -35,17 +36,17 @@ program surrogate
   ! Without stat and errmsg, an error ends the program with its message.
   call model%load(trim(artifact))
   call material%create(model)
-  call material%bind_input("strain", strain)
-  call material%bind_input("temperature", temperature)
-  call material%bind_input("plastic_strain~1", old_plastic)
-  call material%bind_output("stress", stress)
-  call material%bind_output("plastic_strain", plastic)
+  call material%bind_input("strain", neml2_view(strain))
+  call material%bind_input("temperature", neml2_view(temperature))
+  call material%bind_input("plastic_strain~1", neml2_view(old_plastic))
+  call material%bind_output("stress", neml2_view(stress))
+  call material%bind_output("plastic_strain", neml2_view(plastic))
 
   call graph%load(trim(artifact)//"/cpu/float64/surrogate.pt2")
-  call inputs(1)%wrap(strain)
-  call inputs(2)%wrap(temperature)
-  call inputs(3)%wrap(old_plastic)
-  call inputs(4)%wrap(modulus)
+  call inputs(1)%wrap(neml2_view(strain))
+  call inputs(2)%wrap(neml2_view(temperature))
+  call inputs(3)%wrap(neml2_view(old_plastic))
+  call inputs(4)%wrap(neml2_view(modulus))
 
   model_time = huge(model_time)
   package_time = huge(package_time)

@@ -1,7 +1,7 @@
 ! The arrays of one evaluation, all in the model's notation, and the call that they are bound to.
 module umat_workspaces
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
-  use neml2_capi, only: neml2_call, neml2_input, neml2_input_first, neml2_ok
+  use neml2_capi, only: neml2_call, neml2_input, neml2_input_first, neml2_ok, neml2_report_suggested_cut, neml2_view
   use umat_materials, only: material, stress_slot
   implicit none(type, external)
   private
@@ -42,7 +42,8 @@ contains
 
     call work%evaluation%create(m%model, stat=stat, errmsg=errmsg)
     ! The stress first: where its name is wrong, its history seems to be an input without a meaning.
-    if (stat == neml2_ok) call work%evaluation%bind_output(trim(m%mapping%stress), work%state, stat=stat, errmsg=errmsg)
+    if (stat == neml2_ok) call work%evaluation%bind_output(trim(m%mapping%stress), neml2_view(work%state), &
+      stat=stat, errmsg=errmsg)
     if (stat == neml2_ok) call bind_inputs(work, m, errmsg)
     if (errmsg == "") call bind_outputs(work, m, errmsg)
     if (errmsg /= "") then
@@ -69,7 +70,8 @@ contains
     end do
     do k = 1, size(m%parameters)
       associate (place => m%parameters(k))
-        call work%evaluation%bind_parameter(trim(m%mapping%parameters(k)%name), work%parameters, stat=stat, stride=0, &
+        call work%evaluation%bind_parameter(trim(m%mapping%parameters(k)%name), neml2_view(work%parameters), &
+          stat=stat, stride=0, &
                                             first=place%first, errmsg=errmsg)
       end associate
       if (errmsg /= "") return
@@ -82,27 +84,28 @@ contains
       integer :: k
       associate (evaluation => work%evaluation, map => m%mapping)
         if (name == map%strain) then
-          call evaluation%bind_input(name, work%strain, stat=stat, errmsg=errmsg)
+          call evaluation%bind_input(name, neml2_view(work%strain), stat=stat, errmsg=errmsg)
         else if (name == before(map%strain)) then
-          call evaluation%bind_input(name, work%old_strain, stat=stat, errmsg=errmsg)
+          call evaluation%bind_input(name, neml2_view(work%old_strain), stat=stat, errmsg=errmsg)
         else if (name == map%time) then
-          call evaluation%bind_input(name, work%time, stat=stat, errmsg=errmsg)
+          call evaluation%bind_input(name, neml2_view(work%time), stat=stat, errmsg=errmsg)
         else if (name == before(map%time)) then
-          call evaluation%bind_input(name, work%old_time, stat=stat, errmsg=errmsg)
+          call evaluation%bind_input(name, neml2_view(work%old_time), stat=stat, errmsg=errmsg)
         else if (name == map%temperature) then
-          call evaluation%bind_input(name, work%temperature, stat=stat, errmsg=errmsg)
+          call evaluation%bind_input(name, neml2_view(work%temperature), stat=stat, errmsg=errmsg)
         else if (name == before(map%temperature) .and. .not. m%host%has_old_temperature) then
           errmsg = "The input '"//name//"' is the temperature at the beginning of an increment, which " &
                    //trim(m%host%name)//" does not pass: use a law of the temperature at its end."
         else if (name == before(map%temperature)) then
-          call evaluation%bind_input(name, work%old_temperature, stat=stat, errmsg=errmsg)
+          call evaluation%bind_input(name, neml2_view(work%old_temperature), stat=stat, errmsg=errmsg)
         else if (name == before(map%stress)) then
-          call evaluation%bind_input(name, work%old_state, stat=stat, errmsg=errmsg)
+          call evaluation%bind_input(name, neml2_view(work%old_state), stat=stat, errmsg=errmsg)
         else
           do k = 1, size(map%states)
             ! An input of the output's own name is the first guess of its solve.
             if (name /= before(map%states(k)%name) .and. name /= map%states(k)%name) cycle
-            call evaluation%bind_input(name, work%old_state, stat=stat, first=m%states(k)%first, errmsg=errmsg)
+            call evaluation%bind_input(name, neml2_view(work%old_state), stat=stat, first=m%states(k)%first, &
+              errmsg=errmsg)
             return
           end do
           do k = 1, size(map%fields)
@@ -128,9 +131,9 @@ contains
       real(real64), intent(inout), target :: fields(:, :)
       associate (first => m%mapping%fields(k)%first)
         if (first == 0) then
-          call work%evaluation%bind_input(name, work%constants, stat=stat, stride=0, first=k, errmsg=errmsg)
+          call work%evaluation%bind_input(name, neml2_view(work%constants), stat=stat, stride=0, first=k, errmsg=errmsg)
         else
-          call work%evaluation%bind_input(name, fields, stat=stat, first=first, errmsg=errmsg)
+          call work%evaluation%bind_input(name, neml2_view(fields), stat=stat, first=first, errmsg=errmsg)
         end if
       end associate
     end subroutine bind_field
@@ -153,18 +156,22 @@ contains
     errmsg = ""
     associate (evaluation => work%evaluation, map => m%mapping)
       do k = 1, size(map%states)
-        call evaluation%bind_output(trim(map%states(k)%name), work%state, stat=stat, first=m%states(k)%first, &
+        call evaluation%bind_output(trim(map%states(k)%name), neml2_view(work%state), stat=stat, &
+          first=m%states(k)%first, &
                                     errmsg=errmsg)
         if (stat /= neml2_ok) return
       end do
-      if (map%stored_energy /= "") call evaluation%bind_output(trim(map%stored_energy), work%stored, stat=stat, &
+      if (map%stored_energy /= "") call evaluation%bind_output(trim(map%stored_energy), neml2_view(work%stored), &
+        stat=stat, &
                                                                errmsg=errmsg)
       if (stat == neml2_ok .and. map%dissipated_energy /= "") &
-        call evaluation%bind_output(trim(map%dissipated_energy), work%dissipated, stat=stat, errmsg=errmsg)
+        call evaluation%bind_output(trim(map%dissipated_energy), neml2_view(work%dissipated), stat=stat, errmsg=errmsg)
       if (stat /= neml2_ok) return
       call evaluation%set_block_order(neml2_input_first, stat=stat, errmsg=errmsg)
-      if (stat == neml2_ok) call evaluation%bind_suggested_cut(work%cut, stat=stat, errmsg=errmsg)
-      if (stat == neml2_ok) call evaluation%bind_derivative(trim(map%stress), trim(map%strain), work%tangent, &
+      if (stat == neml2_ok) call evaluation%bind_report(neml2_report_suggested_cut, neml2_view(work%cut), &
+        stat=stat, errmsg=errmsg)
+      if (stat == neml2_ok) call evaluation%bind_derivative(trim(map%stress), trim(map%strain), &
+        neml2_view(work%tangent), &
                                                             stat=stat, errmsg=errmsg)
     end associate
   end subroutine bind_outputs

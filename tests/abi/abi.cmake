@@ -1,6 +1,6 @@
 # Programs of frozen releases of the ABI, and a library of a later one.
 #
-#   abi_1_0_c, abi_1_0_fortran   hosts built with the header and the module of 1.0, in tests/abi/1.0
+#   abi_1_0_c, abi_1_0_fortran   hosts built with the headers and the modules of 1.0, in tests/abi/1.0
 #   neml2_capi_later             this library with one more function, one more option, and a field more in two structures
 #   abi_later_function           a host that calls that function
 #   abi_later_field              a host that sets that field and that option
@@ -11,7 +11,7 @@ target_link_libraries(abi_1_0_c PRIVATE neml2_capi m)
 add_program(abi_1_0_c)
 
 function(add_frozen_fortran)
-  add_library(abi_1_0_module STATIC abi/1.0/neml2_capi.f90)
+  add_library(abi_1_0_module STATIC abi/1.0/neml2_capi_c.f90 abi/1.0/neml2_capi.f90)
   set(modules ${CMAKE_CURRENT_BINARY_DIR}/abi_1_0_modules)
   set_target_properties(abi_1_0_module PROPERTIES Fortran_MODULE_DIRECTORY ${modules})
   target_compile_options(abi_1_0_module PRIVATE $<$<Fortran_COMPILER_ID:GNU>:-frecursive>)

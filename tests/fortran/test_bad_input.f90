@@ -4,7 +4,8 @@ program test_bad_input
   use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
   use checks, only: check, check_ok, finish, hooke, load, near, says, some_strains, young
   use neml2_capi, only: neml2_call, neml2_error_argument, neml2_error_dtype, neml2_error_missing, neml2_error_name, &
-                        neml2_error_shape, neml2_error_subject, neml2_model, neml2_non_finite, neml2_ok
+                        neml2_error_shape, neml2_error_subject, neml2_model, neml2_non_finite, neml2_ok, &
+                        neml2_report_status, neml2_view
   implicit none(type, external)
   type(neml2_model) :: model
   type(neml2_call) :: evaluation
@@ -22,7 +23,7 @@ program test_bad_input
   counts = 0
   numbers = 0
   call evaluation%create(model, stat)
-  call evaluation%bind_output("stress", stress, stat)
+  call evaluation%bind_output("stress", neml2_view(stress), stat)
 
   ! missing input
   call evaluation%run(3, stat, errmsg)
@@ -32,25 +33,25 @@ program test_bad_input
   call check(all(abs(stress) <= 0), "nothing was written")
 
   ! unknown input
-  call evaluation%bind_input("strian", strain, stat, errmsg=errmsg)
+  call evaluation%bind_input("strian", neml2_view(strain), stat, errmsg=errmsg)
   call check(stat == neml2_error_name .and. says(errmsg, "did you mean 'strain'"), "unknown input")
 
   ! unlike kinds
-  call evaluation%bind_input("strain", numbers, stat, errmsg)
+  call evaluation%bind_input("strain", neml2_view(numbers), stat, errmsg)
   call check(stat == neml2_error_dtype .and. says(errmsg, "int32") .and. says(errmsg, "float64"), "int32 for float64")
-  call evaluation%bind_input("strain", counts, stat, errmsg)
+  call evaluation%bind_input("strain", neml2_view(counts), stat, errmsg)
   call check(stat == neml2_error_dtype .and. says(errmsg, "int64"), "int64 for float64")
-  call evaluation%bind_output("stress", single, stat, errmsg)
+  call evaluation%bind_output("stress", neml2_view(single), stat, errmsg)
   call check(stat == neml2_error_dtype .and. says(errmsg, "float32"), "float32 for float64")
-  call evaluation%bind_parameter("elasticity.E", counts, stat, errmsg)
+  call evaluation%bind_parameter("elasticity.E", neml2_view(counts), stat, errmsg)
   call check(stat == neml2_error_dtype .and. says(errmsg, "elasticity.E"), "an integer modulus")
 
   ! points that overlap
-  call evaluation%bind_output("stress", stress, stat, stride=5, errmsg=errmsg)
+  call evaluation%bind_output("stress", neml2_view(stress), stat, stride=5, errmsg=errmsg)
   call check(stat == neml2_error_shape .and. says(errmsg, "stress"), "points that overlap")
 
-  call evaluation%bind_input("strain", strain, stat)
-  call evaluation%bind_status(status, stat, errmsg)
+  call evaluation%bind_input("strain", neml2_view(strain), stat)
+  call evaluation%bind_report(neml2_report_status, neml2_view(status), stat, errmsg)
   call check_ok(stat, errmsg)
   call evaluation%run(3, stat, errmsg)
   call check_ok(stat, errmsg)

@@ -3,7 +3,7 @@ program test_elasticity
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   use checks, only: check, check_ok, finish, hooke, load, near, says, some_strains, young
   use neml2_capi, only: neml2_abi_version, neml2_call, neml2_error_shape, neml2_input, neml2_model, neml2_ok, &
-                        neml2_output, neml2_parameter, neml2_tensor, neml2_version
+                        neml2_output, neml2_parameter, neml2_tensor, neml2_version, neml2_view
   implicit none(type, external)
   type(neml2_model) :: model
   character(:), allocatable :: errmsg
@@ -36,9 +36,9 @@ contains
     stress = 0
     call evaluation%create(model, stat, errmsg)
     call check_ok(stat, errmsg)
-    call evaluation%bind_input("strain", strain, stat, errmsg=errmsg)
+    call evaluation%bind_input("strain", neml2_view(strain), stat, errmsg=errmsg)
     call check_ok(stat, errmsg)
-    call evaluation%bind_output("stress", stress, stat, errmsg=errmsg)
+    call evaluation%bind_output("stress", neml2_view(stress), stat, errmsg=errmsg)
     call check_ok(stat, errmsg)
     call evaluation%run(n, stat, errmsg)
     call check_ok(stat, errmsg)
@@ -53,15 +53,15 @@ contains
     state = -1
     state(1:6, :) = some_strains(n)
     call evaluation%create(model, stat)
-    call evaluation%bind_input("strain", state, stat, errmsg=errmsg)
+    call evaluation%bind_input("strain", neml2_view(state), stat, errmsg=errmsg)
     call check_ok(stat, errmsg)
-    call evaluation%bind_output("stress", state, stat, first=8, errmsg=errmsg)
+    call evaluation%bind_output("stress", neml2_view(state), stat, first=8, errmsg=errmsg)
     call check_ok(stat, errmsg)
     call evaluation%run(int(n, int64), stat, errmsg)
     call check_ok(stat, errmsg)
     call check(near(state(8:13, :), hooke(young, some_strains(n))), "interleaved stress")
     call check(all(state(7, :) < 0) .and. all(state(14, :) < 0), "what lies between is not written")
-    call evaluation%bind_output("stress", state, stat, first=1000, errmsg=errmsg)
+    call evaluation%bind_output("stress", neml2_view(state), stat, first=1000, errmsg=errmsg)
     call check(stat == neml2_error_shape .and. says(errmsg, "stress"), "first lies outside")
   end subroutine variables_interleave
 
@@ -71,9 +71,9 @@ contains
     real(real64), target :: strain(6, 4, 3), stress(6, 4, 3)
     strain = reshape(some_strains(12), shape(strain))
     call evaluation%create(model, stat)
-    call evaluation%bind_input("strain", strain, stat, stride=6, errmsg=errmsg)
+    call evaluation%bind_input("strain", neml2_view(strain), stat, stride=6, errmsg=errmsg)
     call check_ok(stat, errmsg)
-    call evaluation%bind_output("stress", stress, stat, stride=6, errmsg=errmsg)
+    call evaluation%bind_output("stress", neml2_view(stress), stat, stride=6, errmsg=errmsg)
     call check_ok(stat, errmsg)
     call evaluation%run(12, stat, errmsg)
     call check_ok(stat, errmsg)
@@ -85,9 +85,9 @@ contains
     real(real64), target :: strain(6), stress(6, 3)
     strain = reshape(some_strains(1), [6])
     call evaluation%create(model, stat)
-    call evaluation%bind_input("strain", strain, stat, stride=0, errmsg=errmsg)
+    call evaluation%bind_input("strain", neml2_view(strain), stat, stride=0, errmsg=errmsg)
     call check_ok(stat, errmsg)
-    call evaluation%bind_output("stress", stress, stat, errmsg=errmsg)
+    call evaluation%bind_output("stress", neml2_view(stress), stat, errmsg=errmsg)
     call evaluation%run(3, stat, errmsg)
     call check_ok(stat, errmsg)
     call check(near(stress, hooke(young, spread(strain, 2, 3))), "one strain for all points")
@@ -99,8 +99,8 @@ contains
     real(real64), target :: values(6, n)
     values = some_strains(n)
     call evaluation%create(model, stat)
-    call evaluation%bind_input("strain", values, stat)
-    call evaluation%bind_output("stress", values, stat)
+    call evaluation%bind_input("strain", neml2_view(values), stat)
+    call evaluation%bind_output("stress", neml2_view(values), stat)
     call evaluation%run(n, stat, errmsg)
     call check_ok(stat, errmsg)
     call check(near(values, hooke(young, some_strains(n))), "in place")
@@ -113,8 +113,8 @@ contains
     strain = some_strains(1)
     stress = 0
     call evaluation%create(model, stat)
-    call evaluation%bind_input("strain", strain, stat)
-    call evaluation%bind_output("stress", stress, stat)
+    call evaluation%bind_input("strain", neml2_view(strain), stat)
+    call evaluation%bind_output("stress", neml2_view(stress), stat)
     call evaluation%run(1, stat, errmsg)
     call check_ok(stat, errmsg)
     expected = hooke(1.0_real64, strain)
@@ -162,14 +162,14 @@ contains
     moduli = [1e3_real64, 2e3_real64]
     modulus = 3e3_real64
     call evaluation%create(model, stat)
-    call evaluation%bind_input("strain", strain, stat)
-    call evaluation%bind_output("stress", stress, stat)
-    call evaluation%bind_parameter("elasticity.E", moduli, stat, errmsg=errmsg)
+    call evaluation%bind_input("strain", neml2_view(strain), stat)
+    call evaluation%bind_output("stress", neml2_view(stress), stat)
+    call evaluation%bind_parameter("elasticity.E", neml2_view(moduli), stat, errmsg=errmsg)
     call check_ok(stat, errmsg)
     call evaluation%run(2, stat, errmsg)
     call check_ok(stat, errmsg)
     call check(near(stress(:, 2:), hooke(2e3_real64, strain(:, 2:))), "one modulus per point")
-    call evaluation%bind_parameter("elasticity.E", modulus, stat, errmsg=errmsg)
+    call evaluation%bind_parameter("elasticity.E", neml2_view(modulus), stat, errmsg=errmsg)
     call check_ok(stat, errmsg)
     call evaluation%run(2, stat, errmsg)
     call check(near(stress, hooke(modulus, strain)), "one modulus for all points")

@@ -2,10 +2,12 @@
 program test_errors
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   use checks, only: check, check_ok, finish, load, says, some_strains
-  use neml2_capi, only: neml2_call, neml2_error_argument, neml2_error_file, neml2_error_message, neml2_error_missing, &
-                        neml2_error_name, neml2_error_shape, neml2_error_status, neml2_error_subject, &
-                        neml2_get_error_message, neml2_get_error_subject, neml2_graph, neml2_input, neml2_model, &
-                        neml2_ok, neml2_report, neml2_solve, neml2_source_describe, neml2_tensor
+  use neml2_capi, only: neml2_call, neml2_error_argument, neml2_error_file, neml2_error_message, &
+                        neml2_error_missing, neml2_error_name, neml2_error_shape, neml2_error_status, &
+                        neml2_error_subject, neml2_get_error_message, neml2_get_error_subject, neml2_input, &
+                        neml2_model, neml2_ok, neml2_report, neml2_solve, neml2_source_describe, neml2_tensor, &
+                        neml2_view
+  use neml2_capi_experimental, only: neml2_graph
   implicit none(type, external)
   integer, parameter :: n = 3
   type(neml2_model) :: model
@@ -100,8 +102,8 @@ contains
     call graph%load("/nonexistent.pt2", stat=stat)
     call check(.not. (nothing%is_loaded() .or. evaluation%is_set() .or. graph%is_loaded()), "nothing is there")
     call evaluation%run(1, stat=stat)
-    call evaluation%bind_input("strain", strain, stat=stat)
-    call evaluation%unbind_output("stress", stat=stat)
+    call evaluation%bind_input("strain", neml2_view(strain), stat=stat)
+    call evaluation%bind_output("stress", neml2_view(), stat=stat)
     call graph%run(inputs, outputs, stat=stat)
     counts = 7
     call graph%arity(counts(1), counts(2), stat=stat)
@@ -125,16 +127,16 @@ contains
     character(:), allocatable :: errmsg, message
     strain = some_strains(n)
     call evaluation%create(model)
-    call evaluation%bind_output("stress", stress)
-    call evaluation%bind_input("strain", strain)
+    call evaluation%bind_output("stress", neml2_view(stress))
+    call evaluation%bind_input("strain", neml2_view(strain))
     call evaluation%run(n + 1, stat=stat)
     call failed(neml2_error_shape, "strain")
     call neml2_error_message(message)
     call evaluation%run(n + 1, stat, errmsg)
     call check(stat == neml2_error_shape .and. errmsg == message .and. says(errmsg, "holds 3 points"), errmsg)
-    call evaluation%bind_input("strain", strain, first=0, stat=stat)
+    call evaluation%bind_input("strain", neml2_view(strain), first=0, stat=stat)
     call failed(neml2_error_argument, "strain")
-    call evaluation%bind_input("strian", strain, stat=stat)
+    call evaluation%bind_input("strian", neml2_view(strain), stat=stat)
     call failed(neml2_error_name, "strian") ! the library's own comes after
     call model%forward(two, one, stat=stat)
     call failed(neml2_error_shape, "inputs")
@@ -181,10 +183,10 @@ contains
     strain = some_strains(7)
     write (number, "(i0)") 1000 + i
     call evaluation%create(model)
-    call evaluation%bind_input("strain", strain)
+    call evaluation%bind_input("strain", neml2_view(strain))
     call evaluation%run(1000 + i, status, errmsg)
     if (.not. says(errmsg, "of "//trim(number)//".") .or. status /= neml2_error_shape) wrong = wrong + 1
-    call evaluation%bind_input("x"//trim(number), strain, stat=status)
+    call evaluation%bind_input("x"//trim(number), neml2_view(strain), stat=status)
     call neml2_error_message(errmsg)
     if (.not. says(errmsg, "x"//trim(number)) .or. status /= neml2_error_name) wrong = wrong + 1
   end subroutine fail_in_a_way_of_its_own

@@ -3,7 +3,8 @@ program test_floating_point
   use, intrinsic :: ieee_arithmetic, only: ieee_get_halting_mode, ieee_invalid, ieee_overflow, ieee_divide_by_zero
   use, intrinsic :: iso_fortran_env, only: int32, real64
   use checks, only: check, check_ok, finish, load
-  use neml2_capi, only: neml2_call, neml2_model, neml2_not_converged, neml2_ok
+  use neml2_capi, only: neml2_call, neml2_model, neml2_not_converged, neml2_ok, neml2_report_iterations, &
+                        neml2_report_residual_norm, neml2_report_status, neml2_view
   implicit none(type, external)
   integer, parameter :: n = 3
   type(neml2_model) :: model
@@ -24,19 +25,19 @@ program test_floating_point
   zero = 0
   time = 1
   old_time = 0
-  call evaluation%bind_input("t", time, stat)
-  call evaluation%bind_input("t~1", old_time, stat)
-  call evaluation%bind_input("strain", strain, stat)
-  call evaluation%bind_input("strain~1", zero, stat, stride=0)
-  call evaluation%bind_input("stress~1", zero, stat, stride=0)
-  call evaluation%bind_input("equivalent_plastic_strain~1", zero, stat, stride=0)
-  call evaluation%bind_input("X1~1", zero, stat, stride=0)
-  call evaluation%bind_input("X2~1", zero, stat, stride=0)
-  call evaluation%bind_output("stress", state, stat, first=1)
-  call evaluation%bind_output("equivalent_plastic_strain", state, stat, first=7)
-  call evaluation%bind_status(status, stat)
-  call evaluation%bind_iterations(iterations, stat)
-  call evaluation%bind_residual_norm(residual_norm, stat, errmsg)
+  call evaluation%bind_input("t", neml2_view(time), stat)
+  call evaluation%bind_input("t~1", neml2_view(old_time), stat)
+  call evaluation%bind_input("strain", neml2_view(strain), stat)
+  call evaluation%bind_input("strain~1", neml2_view(zero), stat, stride=0)
+  call evaluation%bind_input("stress~1", neml2_view(zero), stat, stride=0)
+  call evaluation%bind_input("equivalent_plastic_strain~1", neml2_view(zero), stat, stride=0)
+  call evaluation%bind_input("X1~1", neml2_view(zero), stat, stride=0)
+  call evaluation%bind_input("X2~1", neml2_view(zero), stat, stride=0)
+  call evaluation%bind_output("stress", neml2_view(state), stat, first=1)
+  call evaluation%bind_output("equivalent_plastic_strain", neml2_view(state), stat, first=7)
+  call evaluation%bind_report(neml2_report_status, neml2_view(status), stat)
+  call evaluation%bind_report(neml2_report_iterations, neml2_view(iterations), stat)
+  call evaluation%bind_report(neml2_report_residual_norm, neml2_view(residual_norm), stat, errmsg)
   call check_ok(stat, errmsg)
 
   call evaluation%run(n, stat, errmsg)

@@ -4,8 +4,9 @@ program test_graphs
   use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
   use checks, only: artifact, check, check_ok, finish, hooke, near, says, some_strains, young
   use neml2_capi, only: neml2_error_argument, neml2_error_dtype, neml2_error_file, neml2_error_name, &
-                        neml2_error_shape, neml2_float32, &
-                        neml2_float64, neml2_graph, neml2_int64, neml2_ok, neml2_tensor
+                        neml2_error_shape, neml2_float32, neml2_float64, neml2_int64, neml2_ok, neml2_tensor, &
+                        neml2_view
+  use neml2_capi_experimental, only: neml2_graph
   implicit none(type, external)
   integer, parameter :: n = 5
   type(neml2_graph) :: graph
@@ -57,8 +58,8 @@ contains
     dtype = 0
     moduli = young
     call graph%input_info(2_int64, dtype, least, greatest)
-    if (size(least) == 1) call tensor%wrap(moduli(1, :), stat, errmsg)
-    if (size(least) == 2) call tensor%wrap(moduli, stat, errmsg)
+    if (size(least) == 1) call tensor%wrap(neml2_view(moduli(1, :)), stat, errmsg)
+    if (size(least) == 2) call tensor%wrap(neml2_view(moduli), stat, errmsg)
     call check_ok(stat, errmsg)
   end subroutine wrap_modulus
 
@@ -80,7 +81,7 @@ contains
     type(neml2_tensor) :: inputs(2)
     real(real64), target :: strain(6, n), moduli(1, n)
     strain = some_strains(n)
-    call inputs(1)%wrap(strain, stat, errmsg)
+    call inputs(1)%wrap(neml2_view(strain), stat, errmsg)
     call check_ok(stat, errmsg)
     call wrap_modulus(inputs(2), moduli)
     call check_stress(inputs)
@@ -95,7 +96,7 @@ contains
     integer(int32) :: dtype
     state = -1
     state(3:8, 1::2) = some_strains(n)
-    call inputs(1)%wrap(state(3:8, 1::2), stat, errmsg)
+    call inputs(1)%wrap(neml2_view(state(3:8, 1::2)), stat, errmsg)
     call check_ok(stat, errmsg)
     call inputs(1)%shape(extents, stat, errmsg, strides)
     call check(all(extents == [6, n]) .and. all(strides == [1, 28]), "a section keeps its strides")
@@ -108,10 +109,10 @@ contains
     dtype = 0
     call inputs(1)%dtype(dtype, stat, errmsg)
     call check(stat == neml2_ok .and. dtype == neml2_float64, "its element type")
-    call tensor%wrap(five(:1, :, :, :, :), stat, errmsg)
+    call tensor%wrap(neml2_view(five(:1, :, :, :, :)), stat, errmsg)
     call check(stat == neml2_error_shape .and. says(errmsg, "4 axes") .and. .not. tensor%is_set(), errmsg)
     nullify (values)
-    call tensor%wrap(values, stat, errmsg)
+    call tensor%wrap(neml2_view(values), stat, errmsg)
     call check(stat == neml2_error_argument .and. says(errmsg, "null"), "nothing to wrap")
   end subroutine inputs_may_have_gaps
 
@@ -129,10 +130,10 @@ contains
     call check(stat == neml2_error_argument .and. says(errmsg, "2"), "one input is not enough")
     call graph%run(inputs, outputs, stat, errmsg)
     call check(stat == neml2_error_argument, "two outputs are too many")
-    call inputs(1)%wrap(wide)
+    call inputs(1)%wrap(neml2_view(wide))
     call graph%run(inputs, outputs(:1), stat, errmsg)
     call check(stat == neml2_error_shape .and. says(errmsg, "6"), "seven components")
-    call inputs(1)%wrap(single)
+    call inputs(1)%wrap(neml2_view(single))
     call graph%run(inputs, outputs(:1), stat, errmsg)
     call check(stat == neml2_error_dtype .and. says(errmsg, "float64"), "of another type")
     call check(.not. any(outputs%is_set()), "nothing came of it")
@@ -166,14 +167,14 @@ contains
     dtype = 0
     call division%load(trim(folder)//"/integer_division.pt2", stat, errmsg)
     call check_ok(stat, errmsg)
-    call inputs(1)%wrap(a, stat, errmsg)
+    call inputs(1)%wrap(neml2_view(a), stat, errmsg)
     call check_ok(stat, errmsg)
-    call inputs(2)%wrap(b, stat, errmsg)
+    call inputs(2)%wrap(neml2_view(b), stat, errmsg)
     call check_ok(stat, errmsg)
     call division%run(inputs, outputs, stat, errmsg)
     call check(stat == neml2_error_shape, "of two axes")
-    call inputs(1)%wrap(a(1, :), stat, errmsg)
-    call inputs(2)%wrap(b(::2), stat, errmsg)
+    call inputs(1)%wrap(neml2_view(a(1, :)), stat, errmsg)
+    call inputs(2)%wrap(neml2_view(b(::2)), stat, errmsg)
     call division%run(inputs, outputs, stat, errmsg)
     call check_ok(stat, errmsg)
     call outputs(1)%dtype(dtype, stat)
@@ -183,7 +184,7 @@ contains
     call check(all(quotient == a(1, :) / b(::2)), "the quotients")
     call outputs(1)%values(wrong, stat)
     call check(stat == neml2_error_dtype .and. .not. associated(wrong), "not as int32")
-    call inputs(2)%wrap(narrow(:4))
+    call inputs(2)%wrap(neml2_view(narrow(:4)))
     call division%run(inputs, outputs, stat, errmsg)
     call check(stat == neml2_error_dtype .and. says(errmsg, "int64"), "int32 does not fit")
   end subroutine integers
@@ -199,8 +200,8 @@ contains
     dtype = 0
     call residual%load(trim(folder)//"/root_residual.pt2", stat, errmsg)
     call check_ok(stat, errmsg)
-    call inputs(1)%wrap(u, stat, errmsg)
-    call inputs(2)%wrap(a, stat, errmsg)
+    call inputs(1)%wrap(neml2_view(u), stat, errmsg)
+    call inputs(2)%wrap(neml2_view(a), stat, errmsg)
     call residual%run(inputs, outputs, stat, errmsg)
     call check_ok(stat, errmsg)
     call outputs(1)%dtype(dtype)
@@ -219,7 +220,7 @@ contains
     a = reshape(some_strains(n), [3, n])
     call aliases%load(trim(folder)//"/aliases.pt2", stat, errmsg)
     call check_ok(stat, errmsg)
-    call inputs(1)%wrap(a)
+    call inputs(1)%wrap(neml2_view(a))
     call aliases%run(inputs, outputs, stat, errmsg)
     call check_ok(stat, errmsg)
     call outputs(1)%values(same, stat, errmsg)
@@ -245,7 +246,7 @@ contains
     count = 0
     call network%load(trim(folder)//"/weights.pt2", stat, errmsg)
     call check_ok(stat, errmsg)
-    call inputs(1)%wrap(x)
+    call inputs(1)%wrap(neml2_view(x))
     call results_of(network, inputs, compiled)
     call network%constant_count(count, stat, errmsg)
     call check(stat == neml2_ok .and. count == 3, "two matrices, and the bias that is not small")
@@ -255,7 +256,7 @@ contains
       if (name == "2.weight") call bias%copy(values)
     end do
     changed = 0
-    call weight(1)%wrap(changed)
+    call weight(1)%wrap(neml2_view(changed))
     call network%set_constants(["2.weight"], weight, stat, errmsg)
     call check_ok(stat, errmsg)
     call results_of(network, inputs, none)

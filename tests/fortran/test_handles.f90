@@ -52,7 +52,7 @@ program test_handles
   use checks, only: artifact, check, check_ok, finish, hooke, load, near, says, some_strains, young
   use materials, only: material, region
   use neml2_capi, only: neml2_call, neml2_error_argument, neml2_error_file, neml2_error_message, neml2_error_name, &
-                        neml2_model, neml2_ok
+                        neml2_model, neml2_ok, neml2_view
   implicit none(type, external)
 
   integer :: i
@@ -81,8 +81,8 @@ contains
     strain = some_strains(2)
     call evaluation%create(model, stat, errmsg)
     call check_ok(stat, errmsg)
-    call evaluation%bind_input("strain", strain, stat)
-    call evaluation%bind_output("stress", stress, stat)
+    call evaluation%bind_input("strain", neml2_view(strain), stat)
+    call evaluation%bind_output("stress", neml2_view(stress), stat)
     call evaluation%run(2, stat, errmsg)
     call check_ok(stat, errmsg)
     call check(near(stress, hooke(young, strain)), "the model still gives right results")
@@ -213,8 +213,8 @@ contains
     call load(model, "elasticity")
     strain = some_strains(1)
     call evaluation%create(model, stat)
-    call evaluation%bind_input("strain", strain, stat)
-    call evaluation%bind_output("stress", stress, stat)
+    call evaluation%bind_input("strain", neml2_view(strain), stat)
+    call evaluation%bind_output("stress", neml2_view(stress), stat)
     call model%free()
     copy = evaluation
     call evaluation%free()

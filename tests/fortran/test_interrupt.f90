@@ -14,7 +14,7 @@ program test_interrupt
   use, intrinsic :: iso_fortran_env, only: int32, real64
   use checks, only: check, check_ok, finish, load, says
   use host, only: asked, wants_an_end
-  use neml2_capi, only: neml2_call, neml2_error_interrupted, neml2_interrupt_set, neml2_model
+  use neml2_capi, only: neml2_call, neml2_error_interrupted, neml2_interrupt_set, neml2_model, neml2_view
   implicit none(type, external)
   integer, parameter :: n = 100000
   type(neml2_model) :: model
@@ -27,8 +27,8 @@ program test_interrupt
   allocate (strain(6, n), stress(6, n), source=0.0_real64)
   strain(1, :) = 1e-3_real64
   call evaluation%create(model)
-  call evaluation%bind_input("strain", strain)
-  call evaluation%bind_output("stress", stress)
+  call evaluation%bind_input("strain", neml2_view(strain))
+  call evaluation%bind_output("stress", neml2_view(stress))
   call neml2_interrupt_set(asked)
   call evaluation%run(n, stat, errmsg)
   call check(stat == neml2_error_interrupted .and. says(errmsg, "The host ended the evaluation"), errmsg)

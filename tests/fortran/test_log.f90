@@ -5,8 +5,8 @@ program test_log
   use, intrinsic :: iso_fortran_env, only: int32, int64, output_unit, real64
   use checks, only: check, check_ok, finish, load, says
   use neml2_capi, only: neml2_call, neml2_error_argument, neml2_error_name, neml2_log_count, neml2_log_debug, &
-                        neml2_log_info, neml2_log_level_get, neml2_log_next, neml2_log_level_set, neml2_log_silent, &
-                        neml2_log_warning, neml2_model, neml2_not_converged
+                        neml2_log_info, neml2_log_level_get, neml2_log_level_set, neml2_log_next, neml2_log_silent, &
+                        neml2_log_warning, neml2_model, neml2_not_converged, neml2_view
   implicit none(type, external)
   type(neml2_model) :: model
   type(neml2_call) :: evaluation
@@ -38,18 +38,18 @@ contains
     time = 5
     old_time = 0
     call evaluation%create(model)
-    call evaluation%bind_input("t", time)
-    call evaluation%bind_input("t~1", old_time)
-    call evaluation%bind_input("strain", strain)
-    call evaluation%bind_input("strain~1", old_strain)
-    call evaluation%bind_input("stress~1", old_state(1:6, :))
-    call evaluation%bind_input("equivalent_plastic_strain~1", old_state(7, :))
-    call evaluation%bind_input("X1~1", old_state(8:13, :))
-    call evaluation%bind_input("X2~1", old_state(14:19, :))
+    call evaluation%bind_input("t", neml2_view(time))
+    call evaluation%bind_input("t~1", neml2_view(old_time))
+    call evaluation%bind_input("strain", neml2_view(strain))
+    call evaluation%bind_input("strain~1", neml2_view(old_strain))
+    call evaluation%bind_input("stress~1", neml2_view(old_state(1:6, :)))
+    call evaluation%bind_input("equivalent_plastic_strain~1", neml2_view(old_state(7, :)))
+    call evaluation%bind_input("X1~1", neml2_view(old_state(8:13, :)))
+    call evaluation%bind_input("X2~1", neml2_view(old_state(14:19, :)))
     ! a guess that the predictor replaces
-    call evaluation%bind_input("stress", old_state(1:6, :), stat, errmsg)
+    call evaluation%bind_input("stress", neml2_view(old_state(1:6, :)), stat, errmsg)
     call check_ok(stat, errmsg)
-    call evaluation%bind_output("stress", state(1:6, :), stat, errmsg)
+    call evaluation%bind_output("stress", neml2_view(state(1:6, :)), stat, errmsg)
     call check_ok(stat, errmsg)
   end subroutine bind
 

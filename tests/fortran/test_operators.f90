@@ -2,8 +2,9 @@
 ! it is not set, only what needs no package is tested.
 module saturation
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
-  use neml2_capi, only: neml2_argument_boolean, neml2_error_dtype, neml2_error_name, neml2_error_record, &
-                        neml2_not_converged, neml2_ok, neml2_operator_call, neml2_tensor
+  use neml2_capi, only: neml2_error_dtype, neml2_error_name, neml2_error_record, neml2_not_converged, neml2_ok, &
+                        neml2_tensor
+  use neml2_capi_experimental, only: neml2_argument_boolean, neml2_operator_call
   use checks, only: check
   implicit none(type, external)
   private
@@ -62,8 +63,8 @@ program test_operators
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   use checks, only: check, check_ok, finish, near, says
   use neml2_capi, only: neml2_error_argument, neml2_error_name, neml2_error_runtime, neml2_error_unsupported, &
-                        neml2_graph, neml2_not_converged, neml2_operator_register, &
-                        neml2_operator_unregister, neml2_tensor
+                        neml2_not_converged, neml2_tensor, neml2_view
+  use neml2_capi_experimental, only: neml2_graph, neml2_operator_register, neml2_operator_unregister
   use saturation, only: is_to_fail, is_to_miss, saturate, schema
   implicit none(type, external)
   character(4096) :: folder
@@ -95,7 +96,7 @@ contains
     x = reshape([(0.5_real64*i, i=1, 8)], [4, 2])
     call graph%load(package, stat, errmsg)
     call check_ok(stat, errmsg)
-    call input(1)%wrap(x)
+    call input(1)%wrap(neml2_view(x))
     call graph%run(input, output, stat, errmsg)
     call check_ok(stat, errmsg)
     call output(1)%values(made, stat, errmsg)

@@ -63,7 +63,7 @@ program test_own_solver
   use own_solvers, only: calls, fail_the_second, give_up, n, newton, newton_steps
   use neml2_capi, only: neml2_error_argument, neml2_error_shape, neml2_input, neml2_model, neml2_not_converged, &
                         neml2_ok, neml2_output, neml2_report, neml2_report_iterations, neml2_report_status, &
-                        neml2_solve, neml2_tensor
+                        neml2_solve, neml2_tensor, neml2_view
   implicit none(type, external)
   type(neml2_model) :: model
   type(neml2_tensor) :: inputs(8), expected(4)
@@ -102,15 +102,15 @@ contains
       call model%variable_name(neml2_input, i, name)
       call model%variable_shape(neml2_input, i, extents)
       if (name == "strain") then
-        call inputs(i)%wrap(strain)
+        call inputs(i)%wrap(neml2_view(strain))
       else if (name == "t") then
-        call inputs(i)%wrap(time)
+        call inputs(i)%wrap(neml2_view(time))
       else if (name == "t~1") then
-        call inputs(i)%wrap(old_time)
+        call inputs(i)%wrap(neml2_view(old_time))
       else if (size(extents) == 0) then
-        call inputs(i)%wrap(scalar)
+        call inputs(i)%wrap(neml2_view(scalar))
       else
-        call inputs(i)%wrap(tensor)
+        call inputs(i)%wrap(neml2_view(tensor))
       end if
     end do
   end subroutine wrap_inputs

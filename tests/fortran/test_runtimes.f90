@@ -2,9 +2,10 @@
 program test_runtimes
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   use checks, only: artifact, check, check_ok, finish, hooke, near, says, some_strains, young
-  use neml2_capi, only: neml2_call, neml2_error_argument, neml2_error_file, neml2_graph, neml2_libtorch_open, &
-                        neml2_libtorch_suggest, neml2_model, neml2_ok, neml2_operator_declare, neml2_runtime_auto, &
-                        neml2_runtime_builtin, neml2_runtime_libtorch
+  use neml2_capi, only: neml2_call, neml2_error_argument, neml2_error_file, neml2_model, neml2_ok, &
+                        neml2_runtime_auto, neml2_runtime_builtin, neml2_runtime_libtorch, neml2_view
+  use neml2_capi_experimental, only: neml2_graph, neml2_libtorch_open, neml2_libtorch_suggest, &
+                                     neml2_operator_declare
   implicit none(type, external)
   integer, parameter :: n = 4
   integer(int32) :: stat
@@ -50,8 +51,8 @@ contains
     call check(stat == neml2_ok .and. taken == expected, "a graph on "//name)
     strain = some_strains(n)
     call evaluation%create(model)
-    call evaluation%bind_input("strain", strain)
-    call evaluation%bind_output("stress", stress)
+    call evaluation%bind_input("strain", neml2_view(strain))
+    call evaluation%bind_output("stress", neml2_view(stress))
     call evaluation%run(int(n, int64), stat, errmsg)
     call check_ok(stat, errmsg)
     call check(near(stress, hooke(young, strain)), "Hooke's law on "//name)

@@ -3,8 +3,9 @@ program test_schedulers
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   use checks, only: artifact, check, check_ok, finish, hooke, load, near, says, some_strains, young
   use neml2_capi, only: neml2_call, neml2_device_cpu, neml2_device_cuda, neml2_error_argument, neml2_error_count, &
-                        neml2_error_file, neml2_error_get, neml2_float64, neml2_model, neml2_not_converged, neml2_ok, &
-                        neml2_runtime_auto, neml2_runtime_libtorch, neml2_scheduler
+                        neml2_error_file, neml2_error_get, neml2_float64, neml2_model, neml2_not_converged, &
+                        neml2_ok, neml2_runtime_auto, neml2_runtime_libtorch, neml2_view
+  use neml2_capi_experimental, only: neml2_model_points, neml2_scheduler
   implicit none(type, external)
   integer, parameter :: n = 10
   character(:), allocatable :: errmsg
@@ -113,8 +114,8 @@ contains
     strain = some_strains(n)
     stress = 0
     call evaluation%create(model)
-    call evaluation%bind_input("strain", strain)
-    call evaluation%bind_output("stress", stress)
+    call evaluation%bind_input("strain", neml2_view(strain))
+    call evaluation%bind_output("stress", neml2_view(stress))
     call evaluation%run(n, stat, errmsg)
     call check_ok(stat, errmsg)
     call check(near(stress, hooke(young, strain)), "Hooke's law")
@@ -137,11 +138,11 @@ contains
       call run_step(model, 0, stress)
       call check(stat == neml2_ok .and. all(transfer(stress, [0_int64]) == transfer(expected, [0_int64])), &
                  "the same bits")
-      call model%points_evaluated(1_int64, count, stat, errmsg)
+      call neml2_model_points(model, 1_int64, count, stat, errmsg)
       call check_ok(stat, errmsg)
       call check(count == n, "the device evaluated the points")
     end do
-    call model%points_evaluated(2_int64, count, stat, errmsg)
+    call neml2_model_points(model, 2_int64, count, stat, errmsg)
     call check(stat == neml2_error_argument .and. count == n, "there is one device")
   end subroutine results_do_not_depend_on_the_sub_batches
 
@@ -168,15 +169,15 @@ contains
     strain = 10 * some_strains(n)
     if (bad > 0) strain(1, bad::bad) = 1e200_real64
     call evaluation%create(model)
-    call evaluation%bind_input("t", time)
-    call evaluation%bind_input("strain", strain)
-    call evaluation%bind_input("t~1", zero(1, 1))
-    call evaluation%bind_input("strain~1", zero)
-    call evaluation%bind_input("stress~1", zero)
-    call evaluation%bind_input("X1~1", zero)
-    call evaluation%bind_input("X2~1", zero)
-    call evaluation%bind_input("equivalent_plastic_strain~1", zero(1, :))
-    call evaluation%bind_output("stress", stress)
+    call evaluation%bind_input("t", neml2_view(time))
+    call evaluation%bind_input("strain", neml2_view(strain))
+    call evaluation%bind_input("t~1", neml2_view(zero(1, 1)))
+    call evaluation%bind_input("strain~1", neml2_view(zero))
+    call evaluation%bind_input("stress~1", neml2_view(zero))
+    call evaluation%bind_input("X1~1", neml2_view(zero))
+    call evaluation%bind_input("X2~1", neml2_view(zero))
+    call evaluation%bind_input("equivalent_plastic_strain~1", neml2_view(zero(1, :)))
+    call evaluation%bind_output("stress", neml2_view(stress))
     call evaluation%run(n, stat, errmsg)
   end subroutine run_step
 

@@ -3,8 +3,9 @@
 program test_signatures
   use, intrinsic :: iso_fortran_env, only: int8, int32, int64, real64
   use checks, only: check, check_ok, finish, says
-  use neml2_capi, only: neml2_error_argument, neml2_error_artifact, neml2_float64, neml2_graph, neml2_ok, &
-                        neml2_runtime_builtin, neml2_tensor
+  use neml2_capi, only: neml2_error_argument, neml2_error_artifact, neml2_float64, neml2_ok, neml2_runtime_builtin, &
+                        neml2_tensor, neml2_view
+  use neml2_capi_experimental, only: neml2_graph
   implicit none(type, external)
   type(neml2_graph) :: graph
   integer(int32) :: stat
@@ -66,7 +67,7 @@ contains
     call check_ok(stat, errmsg)
     call columns%input_layout(1_int64, order=order)
     call check(all(order == [1, 2]), "the other order")
-    call inputs(1)%wrap(array, stat, errmsg)
+    call inputs(1)%wrap(neml2_view(array), stat, errmsg)
     call check_ok(stat, errmsg)
     call columns%run(inputs, outputs, stat, errmsg)
     call check_ok(stat, errmsg)

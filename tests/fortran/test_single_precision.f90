@@ -6,7 +6,7 @@ program test_single_precision
   use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
   use checks, only: check, check_ok, finish, says
   use neml2_capi, only: neml2_call, neml2_error_dtype, neml2_float32, neml2_model, neml2_ok, neml2_output, &
-                        neml2_tensor
+                        neml2_tensor, neml2_view
   implicit none(type, external)
   integer, parameter :: n = 5
   type(neml2_model) :: model
@@ -37,11 +37,11 @@ contains
     state = 1
     state(2, :) = 1 + a / 2 ! from above
     call evaluation%create(model)
-    call evaluation%bind_input("a", a, stat, errmsg)
+    call evaluation%bind_input("a", neml2_view(a), stat, errmsg)
     call check_ok(stat, errmsg)
-    call evaluation%bind_input("u", state(2, :), stat, errmsg)
+    call evaluation%bind_input("u", neml2_view(state(2, :)), stat, errmsg)
     call check_ok(stat, errmsg)
-    call evaluation%bind_output("u", state(3, :), stat, errmsg)
+    call evaluation%bind_output("u", neml2_view(state(3, :)), stat, errmsg)
     call check_ok(stat, errmsg)
     call evaluation%run(n, stat, errmsg)
     call check_ok(stat, errmsg)
@@ -53,9 +53,9 @@ contains
     type(neml2_tensor) :: inputs(2), outputs(1)
     real(real32), pointer :: values(:)
     real(real64), pointer :: wide(:)
-    call inputs(1)%wrap(a, stat, errmsg)
+    call inputs(1)%wrap(neml2_view(a), stat, errmsg)
     call check_ok(stat, errmsg)
-    call inputs(2)%wrap(state(2, :), stat, errmsg)
+    call inputs(2)%wrap(neml2_view(state(2, :)), stat, errmsg)
     call check_ok(stat, errmsg)
     call model%forward(inputs, outputs, stat, errmsg)
     call check_ok(stat, errmsg)
@@ -70,7 +70,7 @@ contains
     real(real64), target :: wide(n)
     wide = 1
     call evaluation%create(model)
-    call evaluation%bind_input("a", wide, stat, errmsg)
+    call evaluation%bind_input("a", neml2_view(wide), stat, errmsg)
     call check(stat == neml2_error_dtype .and. says(errmsg, "float32"), errmsg)
   end subroutine other_kinds_are_refused
 end program test_single_precision

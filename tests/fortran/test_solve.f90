@@ -4,7 +4,8 @@ program test_solve
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   use checks, only: check, check_ok, finish, load, says
   use neml2_capi, only: neml2_call, neml2_error_argument, neml2_error_shape, neml2_model, neml2_not_converged, &
-                        neml2_ok, neml2_singular, neml2_solve, neml2_unknown
+                        neml2_ok, neml2_report_iterations, neml2_report_status, neml2_singular, neml2_solve, &
+                        neml2_unknown, neml2_view
   implicit none(type, external)
 
   integer, parameter :: points = 5, size_of_state = 19
@@ -35,14 +36,14 @@ contains
     call check_ok(stat, errmsg)
     call bind_time("t", time)
     call bind_time("t~1", old_time)
-    call evaluation%bind_input("strain", strain, stat)
-    call evaluation%bind_input("strain~1", old_strain, stat)
+    call evaluation%bind_input("strain", neml2_view(strain), stat)
+    call evaluation%bind_input("strain~1", neml2_view(old_strain), stat)
     call bind_state("stress", 1)
     call bind_state("equivalent_plastic_strain", 7)
     call bind_state("X1", 8)
     call bind_state("X2", 14)
-    call evaluation%bind_status(status, stat)
-    call evaluation%bind_iterations(iterations, stat, errmsg)
+    call evaluation%bind_report(neml2_report_status, neml2_view(status), stat)
+    call evaluation%bind_report(neml2_report_iterations, neml2_view(iterations), stat, errmsg)
     call check_ok(stat, errmsg)
   end subroutine bind
 
@@ -51,16 +52,16 @@ contains
     real(real64), intent(in), target :: value
     real(real64), pointer :: bound
     bound => value
-    call evaluation%bind_input(name, bound, stat, errmsg=errmsg)
+    call evaluation%bind_input(name, neml2_view(bound), stat, errmsg=errmsg)
     call check_ok(stat, errmsg)
   end subroutine bind_time
 
   subroutine bind_state(name, first)
     character(*), intent(in) :: name
     integer, intent(in) :: first
-    call evaluation%bind_input(name//"~1", old_state, stat, first=first, errmsg=errmsg)
+    call evaluation%bind_input(name//"~1", neml2_view(old_state), stat, first=first, errmsg=errmsg)
     call check_ok(stat, errmsg)
-    call evaluation%bind_output(name, state, stat, first=first, errmsg=errmsg)
+    call evaluation%bind_output(name, neml2_view(state), stat, first=first, errmsg=errmsg)
     call check_ok(stat, errmsg)
   end subroutine bind_state
 

@@ -2,7 +2,7 @@
 program test_state
   use, intrinsic :: iso_fortran_env, only: int32, real64
   use checks, only: check, check_ok, finish, load, some_strains
-  use neml2_capi, only: neml2_call, neml2_model
+  use neml2_capi, only: neml2_call, neml2_model, neml2_view
   use neml2_history, only: neml2_state
   implicit none(type, external)
   integer, parameter :: n = 3, steps = 4
@@ -51,17 +51,17 @@ contains
     old_time = 0
     old_values = 0
     call by_hand%create(model)
-    call by_hand%bind_input("strain", given)
-    call by_hand%bind_input("strain~1", old_given)
-    call by_hand%bind_input("t", time)
-    call by_hand%bind_input("t~1", old_time)
-    call by_hand%bind_input("stress~1", old_values(1:6, :))
-    call by_hand%bind_input("equivalent_plastic_strain~1", old_values(7, :))
-    call by_hand%bind_input("X1~1", old_values(8:13, :))
-    call by_hand%bind_input("X2~1", old_values(14:19, :))
-    call by_hand%bind_output("stress", values(1:6, :))
-    call by_hand%bind_output("equivalent_plastic_strain", values(7, :))
-    call by_hand%bind_output("X1", values(8:13, :))
-    call by_hand%bind_output("X2", values(14:19, :))
+    call by_hand%bind_input("strain", neml2_view(given))
+    call by_hand%bind_input("strain~1", neml2_view(old_given))
+    call by_hand%bind_input("t", neml2_view(time))
+    call by_hand%bind_input("t~1", neml2_view(old_time))
+    call by_hand%bind_input("stress~1", neml2_view(old_values(1:6, :)))
+    call by_hand%bind_input("equivalent_plastic_strain~1", neml2_view(old_values(7, :)))
+    call by_hand%bind_input("X1~1", neml2_view(old_values(8:13, :)))
+    call by_hand%bind_input("X2~1", neml2_view(old_values(14:19, :)))
+    call by_hand%bind_output("stress", neml2_view(values(1:6, :)))
+    call by_hand%bind_output("equivalent_plastic_strain", neml2_view(values(7, :)))
+    call by_hand%bind_output("X1", neml2_view(values(8:13, :)))
+    call by_hand%bind_output("X2", neml2_view(values(14:19, :)))
   end subroutine bind_by_hand
 end program test_state

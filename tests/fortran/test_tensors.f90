@@ -4,7 +4,8 @@ program test_tensors
   use checks, only: check, check_ok, finish, hooke, load, near, says, some_strains, young
   use neml2_capi, only: neml2_error_argument, neml2_error_dtype, neml2_error_missing, neml2_error_shape, &
                         neml2_error_unsupported, neml2_int64, neml2_model, neml2_non_finite, neml2_ok, neml2_report, &
-                        neml2_report_residual_history, neml2_report_status, neml2_report_suggested_cut, neml2_tensor
+                        neml2_report_residual_history, neml2_report_status, neml2_report_suggested_cut, &
+                        neml2_tensor, neml2_view
   implicit none(type, external)
   integer, parameter :: n = 4
   type(neml2_model) :: model
@@ -41,9 +42,9 @@ contains
     integer :: i, p
     strain = some_strains(n)
     direction = cos(1e4_real64 * strain)
-    call inputs(1)%wrap(strain, stat, errmsg)
+    call inputs(1)%wrap(neml2_view(strain), stat, errmsg)
     call check_ok(stat, errmsg)
-    call along(1)%wrap(direction, stat, errmsg)
+    call along(1)%wrap(neml2_view(direction), stat, errmsg)
     call check_ok(stat, errmsg)
     call check(.not. results(1)%is_set(), "nothing yet")
     call model%forward(inputs, outputs, stat, errmsg)
@@ -80,19 +81,19 @@ contains
     real(real64), target :: strain(6, 2, 3), one(6), none(6, 0)
     integer(int64), allocatable :: extents(:)
     strain = reshape(some_strains(6), shape(strain))
-    call inputs(1)%wrap(strain, stat)
+    call inputs(1)%wrap(neml2_view(strain), stat)
     call model%forward(inputs, outputs, stat, errmsg)
     call check_ok(stat, errmsg)
     call outputs(1)%shape(extents, stat)
     call check(size(extents) == 3 .and. all(extents == [6, 2, 3]), "two axes of points")
     call check(near(points_of(outputs(1)), hooke(young, some_strains(6))), "their stress")
     one = strain(:, 1, 1)
-    call inputs(1)%wrap(one, stat)
+    call inputs(1)%wrap(neml2_view(one), stat)
     call model%forward(inputs, outputs, stat, errmsg)
     call check_ok(stat, errmsg)
     call outputs(1)%shape(extents, stat)
     call check(size(extents) == 1, "one point without an axis")
-    call inputs(1)%wrap(none, stat, errmsg)
+    call inputs(1)%wrap(neml2_view(none), stat, errmsg)
     call check_ok(stat, errmsg)
     call model%forward(inputs, outputs, stat, errmsg)
     call check_ok(stat, errmsg)
@@ -104,11 +105,11 @@ contains
     real(real64), target :: strain(6, n), modulus
     strain = some_strains(n)
     modulus = 100e3_real64
-    call inputs(1)%wrap(strain, stat)
+    call inputs(1)%wrap(neml2_view(strain), stat)
     call model%forward(inputs, outputs, stat, errmsg, parameters)
     call check_ok(stat, errmsg)
     call check(near(points_of(outputs(1)), hooke(young, strain)), "the stored value")
-    call parameters(1)%wrap(modulus, stat, errmsg)
+    call parameters(1)%wrap(neml2_view(modulus), stat, errmsg)
     call check_ok(stat, errmsg)
     call model%forward(inputs, outputs, stat, errmsg, parameters)
     call check_ok(stat, errmsg)
@@ -123,7 +124,7 @@ contains
     real(real64), pointer :: cuts(:)
     strain = some_strains(n)
     strain(2, 3) = huge(strain)
-    call inputs(1)%wrap(strain, stat)
+    call inputs(1)%wrap(neml2_view(strain), stat)
     call model%forward(inputs, outputs, stat, errmsg, report=report)
     call check(stat == neml2_non_finite .and. outputs(1)%is_set(), "one point is not finite")
     same = report
@@ -152,7 +153,7 @@ contains
     real(real64), target :: strain(6, n), narrow(5, n)
     real(real64), pointer :: values(:)
     strain = some_strains(n)
-    call inputs(1)%wrap(strain, stat)
+    call inputs(1)%wrap(neml2_view(strain), stat)
     call model%forward(two, results, stat, errmsg)
     call check(stat == neml2_error_shape .and. says(errmsg, "1 inputs") .and. says(errmsg, "2 tensors"), errmsg)
     call model%jacobian(inputs, two, stat, errmsg)
@@ -167,7 +168,7 @@ contains
     call check(stat == neml2_error_unsupported .and. says(errmsg, "-p PARAMETER"), "derivatives that were not compiled")
     call model%param_vjp(inputs, inputs, results, stat, errmsg)
     call check(stat == neml2_error_unsupported, "nor were these")
-    call inputs(1)%wrap(narrow, stat)
+    call inputs(1)%wrap(neml2_view(narrow), stat)
     call model%forward(inputs, results, stat, errmsg)
     call check(stat == neml2_error_shape .and. says(errmsg, "strain"), "five components")
     call nothing%forward(inputs, results, stat, errmsg)
@@ -194,14 +195,14 @@ contains
     single = reshape([(real(i, real32), i=1, 24)], shape(single))
     wide = [1, 2, 3, 4, 5]
     narrow = reshape([1, 2, 3, 4], [2, 2])
-    call tensor%wrap(scalar, stat, errmsg)
+    call tensor%wrap(neml2_view(scalar), stat, errmsg)
     call check_ok(stat, errmsg)
     call tensor%values(v64, stat, errmsg)
     call check(stat == neml2_ok .and. size(v64) == 1 .and. abs(v64(1) - 7) <= 0, "a scalar")
-    call tensor%wrap(empty, stat, errmsg)
+    call tensor%wrap(neml2_view(empty), stat, errmsg)
     call tensor%values(v64, stat, errmsg)
     call check(stat == neml2_ok .and. size(v64) == 0, "no values")
-    call tensor%wrap(single, stat, errmsg)
+    call tensor%wrap(neml2_view(single), stat, errmsg)
     call check_ok(stat, errmsg)
     call tensor%shape(extents)
     call check(size(extents) == 3 .and. all(extents == [2, 3, 4]), "its shape")
@@ -209,13 +210,13 @@ contains
     call check(stat == neml2_ok .and. all(abs(v32 - [(real(i, real32), i=1, 24)]) <= 0), "real32")
     v32(24) = -1
     call check(single(2, 3, 4) < 0, "a view, and no copy")
-    call tensor%wrap(single(2, :, 2::2), stat, errmsg)
+    call tensor%wrap(neml2_view(single(2, :, 2::2)), stat, errmsg)
     call tensor%copy(copied, stat, errmsg)
     call check(stat == neml2_ok .and. all(abs(copied - [8, 10, 12, 20, 22, -1]) <= 0), "with gaps in both axes")
-    call tensor%wrap(wide, stat, errmsg)
+    call tensor%wrap(neml2_view(wide), stat, errmsg)
     call tensor%values(i64, stat, errmsg)
     call check(stat == neml2_ok .and. all(i64 == wide), "int64")
-    call tensor%wrap(narrow, stat, errmsg)
+    call tensor%wrap(neml2_view(narrow), stat, errmsg)
     call tensor%values(i32, stat, errmsg)
     call check(stat == neml2_ok .and. all(i32 == [1, 2, 3, 4]), "int32")
     call tensor%values(i64, stat, errmsg)
@@ -236,7 +237,7 @@ contains
   subroutine backwards(single)
     real(real32), intent(inout), target :: single(2, 3, 4)
     type(neml2_tensor) :: tensor
-    call tensor%wrap(single(:, 3:1:-2, 1), stat, errmsg)
+    call tensor%wrap(neml2_view(single(:, 3:1:-2, 1)), stat, errmsg)
     call check(stat < 0 .and. len(errmsg) > 0 .and. .not. tensor%is_set(), "strides are not negative")
   end subroutine backwards
 
@@ -245,7 +246,7 @@ contains
     real(real64), target :: strain(6, n)
     integer :: i
     strain = some_strains(n)
-    call inputs(1)%wrap(strain, stat)
+    call inputs(1)%wrap(neml2_view(strain), stat)
     do i = 1, 3
       call model%forward(inputs, outputs, stat)
       if (i == 1) kept = outputs(1)

@@ -3,7 +3,8 @@
 program exported
   use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
   use checks, only: check_ok, finish
-  use neml2_capi, only: neml2_call, neml2_graph, neml2_model, neml2_runtime_builtin, neml2_tensor
+  use neml2_capi, only: neml2_call, neml2_model, neml2_runtime_builtin, neml2_tensor, neml2_view
+  use neml2_capi_experimental, only: neml2_graph
   implicit none(type, external)
   integer, parameter :: n = 3
   character(4096) :: folder
@@ -35,7 +36,7 @@ contains
       x(:, p) = [(0.5_real64 * p - 0.25_real64 * i, i=0, 5)]
     end do
     call load(graph, "network.pt2")
-    call inputs(1)%wrap(x)
+    call inputs(1)%wrap(neml2_view(x))
     call graph%run(inputs, outputs, stat, errmsg)
     call check_ok(stat, errmsg)
     call outputs(1)%copy(y)
@@ -55,9 +56,9 @@ contains
     counted = [2, 3, 4]
     value = [0.0, 0.25, 0.5]
     call load(graph, "table.pt2")
-    call inputs(1)%wrap(phase)
-    call inputs(2)%wrap(counted)
-    call inputs(3)%wrap(value)
+    call inputs(1)%wrap(neml2_view(phase))
+    call inputs(2)%wrap(neml2_view(counted))
+    call inputs(3)%wrap(neml2_view(value))
     call graph%run(inputs, outputs, stat, errmsg)
     call check_ok(stat, errmsg)
     call outputs(1)%copy(scaled)
@@ -84,14 +85,14 @@ contains
     call model%load(trim(folder)//"/perzyna", stat, errmsg=errmsg)
     call check_ok(stat, errmsg)
     call evaluation%create(model)
-    call evaluation%bind_input("strain", strain)
-    call evaluation%bind_input("strain~1", zeros)
-    call evaluation%bind_input("stress~1", zeros)
-    call evaluation%bind_input("t", time)
-    call evaluation%bind_input("t~1", zero)
-    call evaluation%bind_input("p~1", zero)
-    call evaluation%bind_output("stress", stress)
-    call evaluation%bind_derivative("stress", "strain", tangent)
+    call evaluation%bind_input("strain", neml2_view(strain))
+    call evaluation%bind_input("strain~1", neml2_view(zeros))
+    call evaluation%bind_input("stress~1", neml2_view(zeros))
+    call evaluation%bind_input("t", neml2_view(time))
+    call evaluation%bind_input("t~1", neml2_view(zero))
+    call evaluation%bind_input("p~1", neml2_view(zero))
+    call evaluation%bind_output("stress", neml2_view(stress))
+    call evaluation%bind_derivative("stress", "strain", neml2_view(tangent))
     call evaluation%run(n, stat, errmsg)
     call check_ok(stat, errmsg)
     call print_line(reshape(stress, [6 * n]))

@@ -5,7 +5,8 @@ program mpi_communicators
   use mpi_f08, only: MPI_Comm, MPI_Comm_free, MPI_COMM_NULL, MPI_Comm_rank, MPI_COMM_SELF, MPI_Comm_size, &
                      MPI_Comm_split, MPI_COMM_WORLD, MPI_Finalize, MPI_Gather, MPI_Init, MPI_INTEGER
   use neml2_capi, only: neml2_device_cuda, neml2_error_argument, neml2_error_file, neml2_non_finite, neml2_ok, &
-                        neml2_scheduler, neml2_singular
+                        neml2_singular
+  use neml2_capi_experimental, only: neml2_scheduler
   use neml2_capi_mpi, only: neml2_mpi_keep_rank, neml2_mpi_local_rank, neml2_mpi_worst_status
   implicit none(type, external)
 

@@ -3,7 +3,8 @@
 program network
   use, intrinsic :: iso_fortran_env, only: int32, int64, real32
   use checks, only: check_ok, finish
-  use neml2_capi, only: neml2_float32, neml2_graph, neml2_runtime_libtorch, neml2_tensor
+  use neml2_capi, only: neml2_float32, neml2_runtime_libtorch, neml2_tensor
+  use neml2_capi_experimental, only: neml2_graph
   implicit none(type, external)
   character(4096) :: package, file, text
   character(:), allocatable :: errmsg

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from native import INCLUDE, LINK, ROOT, fortran_modules, kept
+from native import LINK, MODULES, ROOT, fortran_modules, kept
 from numpy.typing import NDArray
 from patience import PATIENCE
 from scipy.spatial.transform import Rotation
@@ -77,9 +77,9 @@ def program(source: Path | None = None) -> Path:
     """The driver, or another program over the UMAT, with all checks of the compiler."""
     sources = [*(UMAT / f"{name}.f90" for name in SOURCES), UMAT / "without_abaqus.f90"]
     main = [UMAT / "driver" / f"{name}.f90" for name in DRIVER] if source is None else [source]
-    module = fortran_modules(INCLUDE / "neml2_capi.f90")
+    module = fortran_modules(*MODULES)
     options = (os.environ.get("FC", "gfortran"), *CHECKS, "-fopenmp", f"-I{module}")
-    objects = (module / "neml2_capi.o",)
+    objects = sorted(module.glob("*.o"))
     return kept("program", options, *sources, *main, *objects, *LINK) / "program"
 
 

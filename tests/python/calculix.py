@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from abaqus import PLUGIN, SOURCES, UMAT, Array, artifact_of
-from native import HOSTS, INCLUDE, LINK, kept
+from native import HOSTS, LINK, MODULES, kept
 from patience import PATIENCE
 
 from neml2_capi.plugin import make
@@ -27,7 +27,7 @@ DECKS = HOSTS / "calculix"
 def library() -> Path:
     """Return the folder of libNEML2.so."""
     options = ("-std=f2018", "-frecursive", "-O1", "-g", "-fPIC", "-fopenmp", "-shared")
-    sources = [INCLUDE / "neml2_capi.f90", *(UMAT / f"{name}.f90" for name in SOURCES)]
+    sources = [*MODULES, *(UMAT / f"{name}.f90" for name in SOURCES)]
     build = (os.environ.get("FC", "gfortran"), *options)
     return kept("libNEML2.so", build, *sources, UMAT / "without_abaqus.f90", *LINK)
 

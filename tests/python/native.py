@@ -30,6 +30,8 @@ FOREIGN = os.environ.get("NEML2_CAPI_FOREIGN_PACKAGES") == "1"
 
 PACKAGE = Path(neml2_capi.__file__).absolute().parent
 INCLUDE = PACKAGE / "include"
+# In the order of compilation.
+MODULES = tuple(INCLUDE / f"neml2_capi{part}.f90" for part in ("_c", "", "_experimental"))
 LIBRARIES = PACKAGE / "lib"
 
 CC = os.environ.get("CC", "cc")
@@ -91,8 +93,8 @@ def fortran_modules(*sources: Path) -> Path:
 def fortran_program(
     source: Path, *modules: Path, flags: Sequence[str] = (), compiler: str | None = FORTRAN
 ) -> Path:
-    """A program that uses the Fortran module of the package, and other modules."""
-    made = fortran_modules(INCLUDE / "neml2_capi.f90", *modules)
+    """A program that uses the Fortran modules of the package, and others."""
+    made = fortran_modules(*MODULES, *modules)
     build = (*_fortran(compiler), *flags, f"-I{made}")
     return kept("program", build, source, *sorted(made.glob("*.o")), *LINK) / "program"
 

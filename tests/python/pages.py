@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from markdown_it import MarkdownIt
-from native import CC, CXX, FORTRAN, INCLUDE, LINK, command, fortran_modules
+from native import CC, CXX, FORTRAN, INCLUDE, LINK, MODULES, command, fortran_modules
 from patience import PATIENCE
 
 LANGUAGES = ("python", "c", "cpp", "fortran", "sh", "console")
@@ -155,8 +155,8 @@ class Reader:
             "fortran": (str(FORTRAN), "-std=f2018", "-Wall"),
         }[block.language]
         if block.language == "fortran":
-            module = fortran_modules(INCLUDE / "neml2_capi.f90")
-            build = (*build, f"-I{module}", module / "neml2_capi.o")
+            module = fortran_modules(*MODULES)
+            build = (*build, f"-I{module}", *sorted(module.glob("*.o")))
         command(*build, f"{name}{suffix}", "-o", name, *LINK, cwd=self.folder)
         return name
 

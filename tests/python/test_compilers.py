@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from native import CC, INCLUDE, LINK, PREBUILT, ROOT, TESTS, bits, c_program, command, run
+from native import CC, INCLUDE, LINK, MODULES, PREBUILT, ROOT, TESTS, bits, c_program, command, run
 from patience import PATIENCE
 from programs import ctest
 
@@ -39,7 +39,6 @@ STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror
 # Containers of another layout than the library's, and programs that end where they err.
 CHECKED = ("-D_GLIBCXX_DEBUG", "-D_GLIBCXX_DEBUG_PEDANTIC")
 UNDEFINED = ("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error")
-MODULE = INCLUDE / "neml2_capi.f90"
 EXAMPLE = (PREBUILT / "elasticity", PREBUILT / "viscoplastic")
 FUNCTIONS = set(functions_of(contract(INCLUDE)))
 
@@ -191,14 +190,14 @@ def expected() -> list[list[str]]:
 def test_the_module_and_the_example_in_fortran(compiler: Compiler, tmp_path: Path) -> None:
     strict = ("-Werror",) if "gfortran" in compiler.name else ()
     source = ROOT / "examples" / "fortran" / "example.f90"
-    build = (*compiler.fortran, "-std=f2018", "-O2", *strict, MODULE, source)
+    build = (*compiler.fortran, "-std=f2018", "-O2", *strict, *MODULES, source)
     command(*build, "-o", tmp_path / "example", *LINK, cwd=tmp_path)
     assert bits(run(tmp_path / "example", *EXAMPLE)) == expected()
 
 
 @FORTRAN
 def test_the_scenarios_in_fortran(compiler: Compiler, tmp_path: Path) -> None:
-    shared = (MODULE, TESTS / "fortran" / "checks.f90", TESTS / "scenarios" / "scenario.f90")
+    shared = (*MODULES, TESTS / "fortran" / "checks.f90", TESTS / "scenarios" / "scenario.f90")
     build = (*compiler.fortran, "-std=f2018", "-O1")
     command(*build, "-c", *shared, cwd=tmp_path)
     objects = sorted(tmp_path.glob("*.o"))

@@ -75,12 +75,14 @@ def check_stress(program: Path) -> None:
     assert np.array_equal(np.array(done.stdout.split(), dtype=float), np.asarray(expected))
 
 
-def build_by_hand(project: Path, compile_flags: list[str], link: list[str], module: Path) -> None:
+def build_by_hand(
+    project: Path, compile_flags: list[str], link: list[str], modules: list[str]
+) -> None:
     """Compile each program with one command, as people do, and run it."""
     command(CC, *compile_flags, "stress.c", "-o", "stress_c", *link, cwd=project)
     command(CXX, "-std=c++17", *compile_flags, "stress.cpp", "-o", "stress_cpp", *link, cwd=project)
     if FORTRAN:
-        command(FORTRAN, module, "stress.f90", "-o", "stress_fortran", *link, cwd=project)
+        command(FORTRAN, *modules, "stress.f90", "-o", "stress_fortran", *link, cwd=project)
     for language in LANGUAGES:
         check_stress(project / f"stress_{language}")
 
@@ -108,14 +110,12 @@ def test_pkg_config_finds_the_library(home: Home, project: Path) -> None:
         variable = f"PKG_CONFIG_PATH={home.pkgconfig}"
         return shlex.split(command("env", variable, "pkg-config", *options, "neml2_capi"))
 
-    (module,) = ask("--variable=fortran_module")
-    build_by_hand(project, ask("--cflags"), ask("--libs"), Path(module))
+    build_by_hand(project, ask("--cflags"), ask("--libs"), ask("--variable=fortran_module"))
     assert ask("--modversion") == [neml2_capi.__version__]
 
 
 def test_the_package_tells_the_flags(project: Path) -> None:
-    (module,) = flags("--fortran-module")
-    build_by_hand(project, flags("--cflags"), flags("--libs"), Path(module))
+    build_by_hand(project, flags("--cflags"), flags("--libs"), flags("--fortran-module"))
 
 
 def test_several_flags_make_one_line() -> None:
@@ -138,7 +138,7 @@ def test_the_package_may_lie_in_a_folder_with_blanks(project: Path) -> None:
 
     shell(f'eval "{CC} stress.c $(SAY --cflags --libs) -o stress_c"')
     check_stress(project / "stress_c")
-    for path in ("--includedir", "--libdir", "--fortran-module", "--cmakedir", "--pkgconfigdir"):
+    for path in ("--includedir", "--libdir", "--cmakedir", "--pkgconfigdir"):
         shell(f'test -e "$(SAY {path})"')
 
 

@@ -4,7 +4,8 @@ program bad_input
   use, intrinsic :: iso_fortran_env, only: int32, output_unit, real32, real64
   use checks, only: check, check_ok, hooke, load, near, young
   use neml2_capi, only: neml2_call, neml2_error_argument, neml2_error_dtype, neml2_error_file, neml2_error_missing, &
-                        neml2_error_name, neml2_error_shape, neml2_error_status, neml2_error_subject, neml2_model
+                        neml2_error_name, neml2_error_shape, neml2_error_status, neml2_error_subject, neml2_model, &
+                        neml2_view
   use scenario, only: check_elasticity, elastic_strains, finish_scenario, wanted_traps
   implicit none(type, external)
   type(neml2_model) :: model, nothing
@@ -20,19 +21,19 @@ program bad_input
   stress = 0
   call load(model, "elasticity")
   call evaluation%create(model)
-  call evaluation%bind_input("strain", strain)
-  call evaluation%bind_output("stress", stress, stat, errmsg)
+  call evaluation%bind_input("strain", neml2_view(strain))
+  call evaluation%bind_output("stress", neml2_view(stress), stat, errmsg)
   call check_ok(stat, errmsg)
   call without_input%create(model)
-  call without_input%bind_output("stress", stress, stat, errmsg)
+  call without_input%bind_output("stress", neml2_view(stress), stat, errmsg)
   call check_ok(stat, errmsg)
 
   ! The library keeps the error.
-  call evaluation%bind_input("strian", strain, stat=stat)
+  call evaluation%bind_input("strian", neml2_view(strain), stat=stat)
   call refused(neml2_error_name)
-  call evaluation%bind_input("strain", single, stat=stat)
+  call evaluation%bind_input("strain", neml2_view(single), stat=stat)
   call refused(neml2_error_dtype)
-  call evaluation%bind_output("stress", stress, stride=5, stat=stat)
+  call evaluation%bind_output("stress", neml2_view(stress), stride=5, stat=stat)
   call refused(neml2_error_shape)
   call without_input%run(1, stat=stat)
   call refused(neml2_error_missing)

@@ -3,7 +3,7 @@ program elasticity
   use, intrinsic :: ieee_arithmetic, only: ieee_set_halting_mode, ieee_usual
   use, intrinsic :: iso_fortran_env, only: int32, real64
   use checks, only: check, check_ok, hooke, load, near, young
-  use neml2_capi, only: neml2_call, neml2_model
+  use neml2_capi, only: neml2_call, neml2_model, neml2_view
   use scenario, only: elastic_strains, finish_scenario, print_points, wanted_traps
   implicit none(type, external)
   integer, parameter :: n = 8
@@ -18,9 +18,9 @@ program elasticity
   call load(model, "elasticity")
   call evaluation%create(model, stat, errmsg)
   call check_ok(stat, errmsg)
-  call evaluation%bind_input("strain", strain, stat, errmsg)
+  call evaluation%bind_input("strain", neml2_view(strain), stat, errmsg)
   call check_ok(stat, errmsg)
-  call evaluation%bind_output("stress", stress, stat, errmsg)
+  call evaluation%bind_output("stress", neml2_view(stress), stat, errmsg)
   call check_ok(stat, errmsg)
   call evaluation%run(n, stat, errmsg)
   call check_ok(stat, errmsg)

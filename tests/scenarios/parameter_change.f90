@@ -3,7 +3,7 @@ program parameter_change
   use, intrinsic :: ieee_arithmetic, only: ieee_set_halting_mode, ieee_usual
   use, intrinsic :: iso_fortran_env, only: int32, real64
   use checks, only: check, check_ok, hooke, load, near, young
-  use neml2_capi, only: neml2_call, neml2_model
+  use neml2_capi, only: neml2_call, neml2_model, neml2_view
   use scenario, only: check_elasticity, elastic_strains, finish_scenario, print_points, wanted_traps
   implicit none(type, external)
   integer, parameter :: n = 8
@@ -19,8 +19,8 @@ program parameter_change
   strain = elastic_strains(n)
   call load(model, "elasticity")
   call evaluation%create(model)
-  call evaluation%bind_input("strain", strain)
-  call evaluation%bind_output("stress", stress, stat, errmsg)
+  call evaluation%bind_input("strain", neml2_view(strain))
+  call evaluation%bind_output("stress", neml2_view(stress), stat, errmsg)
   call check_ok(stat, errmsg)
 
   call check_stored(young)
@@ -35,7 +35,7 @@ program parameter_change
     moduli(p) = 100e3_real64 * p
     expected(:, p:p) = hooke(moduli(p), strain(:, p:p))
   end do
-  call evaluation%bind_parameter("elasticity.E", moduli, stat, errmsg)
+  call evaluation%bind_parameter("elasticity.E", neml2_view(moduli), stat, errmsg)
   call check_ok(stat, errmsg)
   call run_and_print(expected)
   call check_stored(young / 2)

@@ -5,7 +5,7 @@ module scenario
   use, intrinsic :: ieee_arithmetic, only: ieee_get_halting_mode, ieee_usual
   use, intrinsic :: iso_fortran_env, only: int32, int64, output_unit, real64
   use checks, only: check, check_ok, finish, hooke, near, young
-  use neml2_capi, only: neml2_call, neml2_model
+  use neml2_capi, only: neml2_call, neml2_model, neml2_report_iterations, neml2_report_status, neml2_view
   implicit none(type, external)
   private
   public :: accept, at_rest, bind, check_elasticity, cycle_load, elastic_strains, finish_scenario, print_integers, &
@@ -63,8 +63,8 @@ contains
     strain = elastic_strains(3)
     stress = 0
     call evaluation%create(model)
-    call evaluation%bind_input("strain", strain)
-    call evaluation%bind_output("stress", stress)
+    call evaluation%bind_input("strain", neml2_view(strain))
+    call evaluation%bind_output("stress", neml2_view(stress))
     call evaluation%run(3, stat, errmsg)
     call check_ok(stat, errmsg)
     call check(near(stress, hooke(expected, strain)), "the stress equals Hooke's law")
@@ -87,21 +87,21 @@ contains
     character(:), allocatable :: errmsg
     call evaluation%create(model, stat, errmsg)
     call check_ok(stat, errmsg)
-    call evaluation%bind_input("t", b%time, stat, errmsg)
+    call evaluation%bind_input("t", neml2_view(b%time), stat, errmsg)
     call check_ok(stat, errmsg)
-    call evaluation%bind_input("t~1", b%old_time, stat, errmsg)
+    call evaluation%bind_input("t~1", neml2_view(b%old_time), stat, errmsg)
     call check_ok(stat, errmsg)
-    call evaluation%bind_input("strain", b%strain, stat, errmsg)
+    call evaluation%bind_input("strain", neml2_view(b%strain), stat, errmsg)
     call check_ok(stat, errmsg)
-    call evaluation%bind_input("strain~1", b%old_strain, stat, errmsg)
+    call evaluation%bind_input("strain~1", neml2_view(b%old_strain), stat, errmsg)
     call check_ok(stat, errmsg)
     call bind_state("stress", 1, 6)
     call bind_state("equivalent_plastic_strain", 7, 7)
     call bind_state("X1", 8, 13)
     call bind_state("X2", 14, 19)
-    call evaluation%bind_status(b%status, stat, errmsg)
+    call evaluation%bind_report(neml2_report_status, neml2_view(b%status), stat, errmsg)
     call check_ok(stat, errmsg)
-    call evaluation%bind_iterations(b%iterations, stat, errmsg)
+    call evaluation%bind_report(neml2_report_iterations, neml2_view(b%iterations), stat, errmsg)
     call check_ok(stat, errmsg)
 
   contains
@@ -109,9 +109,9 @@ contains
     subroutine bind_state(name, first, last)
       character(*), intent(in) :: name
       integer, intent(in) :: first, last
-      call evaluation%bind_input(name//"~1", b%old_state(first:last, :), stat, errmsg)
+      call evaluation%bind_input(name//"~1", neml2_view(b%old_state(first:last, :)), stat, errmsg)
       call check_ok(stat, errmsg)
-      call evaluation%bind_output(name, b%state(first:last, :), stat, errmsg)
+      call evaluation%bind_output(name, neml2_view(b%state(first:last, :)), stat, errmsg)
       call check_ok(stat, errmsg)
     end subroutine bind_state
   end subroutine bind

@@ -4,7 +4,8 @@ program scheduler
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   use checks, only: artifact, check, check_ok, load
   use neml2_capi, only: neml2_call, neml2_device_cpu, neml2_error_count, neml2_error_get, neml2_model, &
-                        neml2_not_converged, neml2_scheduler
+                        neml2_not_converged
+  use neml2_capi_experimental, only: neml2_model_points, neml2_scheduler
   use scenario, only: accept, at_rest, bind, cycle_load, finish_scenario, points, print_integers, print_points, &
                       same_bits, state_size, wanted_traps
   implicit none(type, external)
@@ -22,7 +23,7 @@ program scheduler
   call cycle(model, states)
   call check(same_bits(states, expected), "the same bits")
   call print_points("state", states)
-  call model%points_evaluated(1_int64, evaluated, stat, errmsg)
+  call neml2_model_points(model, 1_int64, evaluated, stat, errmsg)
   call check_ok(stat, errmsg)
   call check(evaluated == n * steps, "all points were evaluated there")
   call sub_batches_fail()

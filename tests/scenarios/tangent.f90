@@ -4,7 +4,7 @@ program tangent
   use, intrinsic :: ieee_arithmetic, only: ieee_set_halting_mode, ieee_usual
   use, intrinsic :: iso_fortran_env, only: int32, real64
   use checks, only: check, check_ok, load
-  use neml2_capi, only: neml2_call, neml2_input_first, neml2_model
+  use neml2_capi, only: neml2_call, neml2_input_first, neml2_model, neml2_view
   use scenario, only: accept, at_rest, bind, cycle_load, direction, finish_scenario, points, print_points, same_bits, &
                       wanted_traps
   implicit none(type, external)
@@ -31,15 +31,15 @@ program tangent
   do p = 1, n
     b%strain(:, p) = b%strain(:, p) + (0.005_real64 / (1 + 0.5_real64 * (p - 1))) * direction(6:1:-1)
   end do
-  call evaluation%bind_derivative("stress", "strain", strain_first, stat, errmsg)
+  call evaluation%bind_derivative("stress", "strain", neml2_view(strain_first), stat, errmsg)
   call check_ok(stat, errmsg)
   call run()
-  call evaluation%bind_derivative("stress", "strain", stress_first, stat, errmsg)
+  call evaluation%bind_derivative("stress", "strain", neml2_view(stress_first), stat, errmsg)
   call check_ok(stat, errmsg)
   call evaluation%set_block_order(neml2_input_first, stat, errmsg)
   call check_ok(stat, errmsg)
   call run()
-  call evaluation%unbind_derivative("stress", "strain", stat, errmsg)
+  call evaluation%bind_derivative("stress", "strain", neml2_view(), stat, errmsg)
   call check_ok(stat, errmsg)
   call find_differences(1e-7_real64)
 

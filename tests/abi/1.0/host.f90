@@ -1,8 +1,9 @@
 ! A host as of ABI 1.0 in Fortran, built with the module of that time. A later library must run it unchanged.
 program host
   use, intrinsic :: iso_fortran_env, only: error_unit, int32, int64, real64
-  use neml2_capi, only: neml2_abi_version, neml2_call, neml2_error_file, neml2_float64, neml2_input, neml2_input_first, &
-                        neml2_model, neml2_ok, neml2_output, neml2_report, neml2_tensor
+  use neml2_capi, only: neml2_abi_version, neml2_call, neml2_error_file, neml2_float64, neml2_input, &
+                        neml2_input_first, neml2_model, neml2_ok, neml2_output, neml2_report, neml2_report_status, &
+                        neml2_tensor, neml2_view
   implicit none(type, external)
   integer, parameter :: n = 3
   real(real64), parameter :: young = 200e3_real64, poisson = 0.3_real64
@@ -48,11 +49,11 @@ contains
 
     call evaluation%create(model, stat, errmsg)
     call check_ok(stat, errmsg)
-    call evaluation%bind_input("strain", strain)
-    call evaluation%bind_output("stress", stress)
-    call evaluation%bind_derivative("stress", "strain", tangent)
+    call evaluation%bind_input("strain", neml2_view(strain))
+    call evaluation%bind_output("stress", neml2_view(stress))
+    call evaluation%bind_derivative("stress", "strain", neml2_view(tangent))
     call evaluation%set_block_order(neml2_input_first)
-    call evaluation%bind_status(status)
+    call evaluation%bind_report(neml2_report_status, neml2_view(status))
     call evaluation%run(n, stat, errmsg)
     call check_ok(stat, errmsg)
     call check(all(status == neml2_ok), "every point succeeded")
@@ -62,7 +63,7 @@ contains
                  "the tangent gives the stress")
     end do
 
-    call inputs(1)%wrap(strain, stat=stat, errmsg=errmsg)
+    call inputs(1)%wrap(neml2_view(strain), stat=stat, errmsg=errmsg)
     call check_ok(stat, errmsg)
     call model%forward(inputs, outputs, report=report, stat=stat, errmsg=errmsg)
     call check_ok(stat, errmsg)
