@@ -81,7 +81,7 @@ Contestant contestant(const Task& task, std::vector<State> states) {
 
 Contestant prepare(const Task& task) {
   if (task.operation != "forward") throw std::runtime_error("the hand-written routine has no derivatives");
-  // The model is told by its unknowns.
+  // Its unknowns identify the model.
   for (const Array& array : read_arrays(task.inputs / "inputs", 1))
     if (array.name == "X1~1")
       return contestant<Chaboche>(task, {{"stress", 6}, {"equivalent_plastic_strain", 1}, {"X1", 6}, {"X2", 6}});

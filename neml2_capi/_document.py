@@ -31,7 +31,7 @@ _TYPES: dict[Any, str] = {
     bool: "true or false",
 }
 _TYPES |= {dict: "a table", list: "a list", None: "null", FILE_NAME: FILE_NAME, MAYBE: MAYBE}
-#: What nobody writes by hand, nor a program that means well.
+#: More bytes, and deeper, than a person or a correct program writes.
 _LARGEST, _DEEPEST = 1 << 26, 64
 
 

@@ -1,4 +1,4 @@
-"""Inputs made up if nobody gives any, and whether a model has a tangent where jobs begin."""
+"""Inputs for a model if the caller has none, and checks of its tangent where jobs begin."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@
     stiffness = jax.jacfwd(lambda strain: material({"strain": strain})["stress"])
 
 The model runs on the host, by a callback; a batch of vmap is one evaluation. Derivatives are the
-compiled ones of first order, in both modes. Whoever differentiates through many steps in reverse
+compiled ones of first order, in both modes. Differentiating through many steps in reverse
 mode keeps the blocks of all of them: jax.checkpoint around a step keeps its inputs instead.
 """
 
@@ -51,7 +51,7 @@ class Function:
     Parameters
     ----------
     model : Model
-        The model. It stays as it is: what it is set to counts at each call, but for parameters that
+        The model. It stays as it is: what it is set to counts at each call, except parameters that
         are given.
     outputs : iterable of str, optional
         What is returned, and differentiated; all outputs by default. If a derivative of another
@@ -321,7 +321,7 @@ def _refuse_second_derivatives(primals: Any, tangents: Any) -> Any:
     )
 
 
-# The identity, but for a derivative: what a callback depends on goes through it. A rule of
+# The identity, except for its derivative: what a callback depends on goes through it. A rule of
 # custom_jvp would not do, since jax drops it when it takes a scan apart.
 _once = Primitive("neml2_capi_once")
 _once.def_impl(lambda array: array)

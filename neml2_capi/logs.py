@@ -14,7 +14,7 @@ root. The environment variable NEML2_LOGS, as in
 `NEML2_LOGS=all=info,newton=debug`, sets their levels when this package is imported.
 
 The library queues records, of the levels that the loggers have: whenever a level changes in
-`logging`, the library is told. So a call costs nothing more if nobody listens. Records are
+`logging`, the library follows. So a call costs nothing more if no logger listens. Records are
 handed to the loggers when a call ends, before it raises, on the thread that called.
 """
 

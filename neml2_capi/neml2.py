@@ -119,7 +119,7 @@ class AOTIModel(torch.nn.Module):  # type: ignore[misc]
         Raises
         ------
         FileNotFoundError
-            There is none.
+            There is no artifact.
         FatalError
             It cannot be run.
         """

@@ -110,7 +110,7 @@ def unregister_operator(name: str) -> None:
     """
     context = _registered.get(name)
     check(lib.neml2_operator_unregister(c_string(name)))
-    if _registered.get(name) is context:  # else another thread has registered it anew
+    if _registered.get(name) is context:  # else another thread has registered it again
         _registered.pop(name, None)
 
 
@@ -170,7 +170,7 @@ def _argument(call: Any, index: int, info: Any) -> Any:
 
 
 def _array(handle: Any) -> Array | None:
-    """A copy: the memory of an argument is somebody else's when the function is done."""
+    """Return a copy: the memory of an argument is reused when the function is done."""
     return np.array(as_numpy(handle)) if handle[0] else None
 
 

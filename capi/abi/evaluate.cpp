@@ -63,7 +63,7 @@ struct Request {
   Kind kind = Kind::input;  // of what is differentiated by
 };
 
-// Makes room for a result of each variable that has one; none if nobody asked.
+// Makes room for a result of each variable that has one; none if the caller did not ask.
 template <class Has>
 Results results_for(neml2_tensor** out, const Dims& batch, const std::vector<Variable>& variables,
                     std::vector<model::Points>& arrays, Has&& has) {

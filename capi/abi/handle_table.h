@@ -96,7 +96,7 @@ inline Slot* enter_shared(Token token, HandleKind kind) noexcept {
   return slot;
 }
 
-// Gives the slot of a handle that nobody uses to the next one.
+// Frees the slot of a handle without users for the next handle.
 void recycle(Slot& slot) noexcept;
 
 // Leave a handle that was entered. They return the object if it was freed meanwhile and this was the last to use it:

@@ -182,7 +182,7 @@ Dims shape_of(std::int64_t ndim, const std::int64_t* shape);
 // Returns the number of elements of a tensor; throws for sizes that none can have.
 std::int64_t count_of(const Dims& sizes);
 
-// Returns a tensor over memory of somebody else, row-major if `strides` is NULL; throws for what cannot be one.
+// Returns a tensor over the caller's memory, row-major if `strides` is NULL; throws for what cannot be one.
 // `deleter` is only called when this succeeded.
 Tensor view_of(void* data, DType dtype, const Dims& sizes, const std::int64_t* strides, Storage::Deleter deleter,
                void* context, Device device = {});

@@ -56,7 +56,7 @@ std::int32_t end(neml2_tensor** outputs, neml2_report** report, SolveObject& sol
   return conclude(tally, solve.value.model(), solve.value.bindings());
 }
 
-// Goes on to the next system. The handle of the one before ends, so that a copy of it is told.
+// Goes on to the next system. The handle of the last one ends, so that using a copy of it is an error.
 neml2_system* next(neml2_solve* handle, SolveObject& solve) {
   Owned<neml2_system> fresh(std::make_unique<SystemObject>(SystemObject{handle}));
   if (!solve.value.next()) fresh = {};

@@ -26,7 +26,7 @@ Device device_of(std::int32_t device, std::int32_t index) {
   const bool on_cuda = device == NEML2_DEVICE_CUDA;
   if (index < 0 || index > (on_cuda ? INT16_MAX : 0))
     throw Error(NEML2_ERROR_ARGUMENT, "device_index",
-                join("The index of a device is 0", on_cuda ? " or more" : ", but for CUDA", "; got ", index, "."));
+                join("The index of a device is 0", on_cuda ? " or more" : ", except for CUDA", "; got ", index, "."));
   if (!on_cuda) return {};
   return {Device::Type::cuda, false, static_cast<std::int16_t>(index)};
 }

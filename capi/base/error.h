@@ -47,7 +47,7 @@ class AggregateError : public Error {
 inline constexpr char out_of_memory[] =
     "Out of memory. Evaluate fewer points at once, or leave the process more memory.";
 
-// Returns the exception in flight as an Error. Throws std::bad_alloc if memory lacks for that.
+// Returns the exception in flight as an Error. Throws std::bad_alloc if there is no memory for it.
 Error current_error();
 
 // Returns a message of several pieces: join("expected ", n, " inputs"). A stream would keep a std::bad_alloc to itself,

@@ -1,4 +1,4 @@
-// JSON documents of files that nobody vouches for, as trees of nlohmann/json. To destroy a value with children takes
+// JSON documents of untrusted files, as trees of nlohmann/json. To destroy a value with children takes
 // memory there, and ends the process if there is none: a document takes its tree apart from the leaves on.
 #pragma once
 

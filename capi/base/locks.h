@@ -1,7 +1,7 @@
 // Locks of the library: the only ones there are, so that a fork knows them all; `build.py check` keeps it so.
 //
 // The child of a fork has one thread. A lock that another thread held would never be freed there, and what it guards could
-// be half written. So a fork waits until nobody holds a Mutex, except the thread that forks; see
+// be half written. So a fork waits until no other thread holds a Mutex; see
 // docs/design/forks.md.
 #pragma once
 
@@ -35,7 +35,7 @@ inline std::uintptr_t this_thread() { return reinterpret_cast<std::uintptr_t>(pt
 inline std::uint32_t forks() { return detail::held.load(std::memory_order_relaxed) / 2 - 1; }
 
 // Lock that is free in the child of a fork, whatever other thread had it: of what lives in one evaluation, which fails
-// there, and of what the child may begin anew. A function of the host may run under it.
+// there, and of what the child may begin again. A function of the host may run under it.
 class FreedMutex {
  public:
   constexpr FreedMutex() = default;

@@ -136,7 +136,7 @@ class Queue {
                 "newton, linear, substep, model, tensor, driver, and the levels silent, warning, info, debug.")});
     for (std::size_t channel = 0; channel < num_channels; ++channel)
       store(static_cast<Channel>(channel), said[channel].value_or(of_all.value_or(Level::warning)));
-    read_ = true;  // last, so that the next use tries again if memory lacks
+    read_ = true;  // last, so that the next use tries again after a lack of memory
   }
 
   locks::Mutex mutex_;  // guards what follows

@@ -10,7 +10,7 @@
 namespace neml2_capi {
 namespace {
 
-// Longer names are told in full, and compared with none.
+// Longer names appear in full in messages, and are not compared.
 constexpr std::size_t longest = 64;
 
 bool same(char a, char b) {

@@ -5,7 +5,7 @@
 
 namespace neml2_capi::model {
 
-// The derivatives of the points of a chunk, before any of them is written; empty lists if nobody asked.
+// The derivatives of the points of a chunk, before any of them is written; empty lists if none are wanted.
 struct Derived {
   Vector<Tensor> jvps, adjoints, parameter_adjoints, blocks, parameter_blocks;
 };
@@ -26,7 +26,7 @@ class ThroughSegments final : public PackageRoute {
   void run_one_by_one(const Plan& plan, const Bindings& bindings, const Range& range, Workspace& workspace,
                       Tally& tally) const;
 
-  // The steps of run(), for whoever solves implicit segments himself. First: fill `chunk` with these points.
+  // The steps of run(), for a caller that solves implicit segments itself. First: fill `chunk` with these points.
   void fill(Chunk& chunk, const Plan& plan, const Bindings& bindings, std::int64_t begin, std::int64_t points) const;
   Derived derive(const Chunk& chunk, const Bindings& bindings, const Vector<Vector<Block>>& blocks) const;
   void write(Chunk& chunk, const Bindings& bindings, const Derived& derived, Turns* turns = nullptr) const;

@@ -56,7 +56,7 @@ class Chains {
     }
   }
 
-  // What a walk gets for a request. It is planned anew only if other arrays are bound than before.
+  // The plan of a walk for a request. It is made again only if other arrays are bound than before.
   void add_to(Walk<T>& walk, std::vector<Bound<T>>& inputs, const Request& request) {
     bound_.clear();
     for (const auto* arrays : {&request.blocks, &request.parameter_blocks, &request.tangents, &request.jvps,

@@ -39,7 +39,7 @@ Tensor owning(Tensor output, const Vector<Tensor>& inputs) {
   return output;
 }
 
-// Handles that the package running on this thread has not deleted; null unless somebody asks.
+// Handles that the package running on this thread has not deleted; null if none are watched.
 thread_local std::vector<void*>* watched = nullptr;
 
 // Takes the place of aoti_torch_delete_tensor_object.

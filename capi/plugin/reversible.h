@@ -3,7 +3,7 @@
 // It is the derivative of what is reversible: of increments that take no time, and that an increment back undoes. Laws of
 // rates do not flow in no time. A law without rates flows on one side of its yield surface, and not on the other, which is
 // the stiffer one. Of a damaged material it is the stiffness that is left. The strain is moved in all directions and back;
-// a law whose stress does not return has no such operator, and is told so.
+// a law whose stress does not return has no such operator, which is an error.
 #pragma once
 
 #include "capi/plugin/material.h"

@@ -88,7 +88,7 @@ NML2_EXPORT Status nml2_torch_empty_strided(std::int64_t ndim, const std::int64_
   return make_empty(ndim, sizes, strides, dtype, device_type, ret);
 }
 
-// Makes an ordinary tensor, since pinned memory serves transfers to a device, and there is none.
+// Makes an ordinary tensor: pinned memory serves transfers to a device, and there is no device.
 NML2_EXPORT Status nml2_torch_empty_strided_pinned(std::int64_t ndim, const std::int64_t* sizes,
                                                    const std::int64_t* strides, std::int32_t dtype,
                                                    std::int32_t device_type, std::int32_t index, Handle* ret) {

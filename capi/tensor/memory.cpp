@@ -42,7 +42,7 @@ void end() noexcept {
   delete std::exchange(own.owner, nullptr);
 }
 
-// Sets `user` to the address of this thread's cache, unless the thread is about to end, or memory lacks for a cache.
+// Sets `user` to the address of this thread's cache, unless the thread is about to end, or memory for a cache is short.
 void attach(ThreadCache*& user) noexcept {
   if (own.ended || !caching) return;
   own.at_end.run = end;

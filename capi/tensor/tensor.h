@@ -213,7 +213,7 @@ class Storage {
   void end_confinement() const noexcept {
     if (block_ && block_->confined) block_->confined = false;
   }
-  // Wraps memory of somebody else. The last owner calls deleter(context), if any.
+  // Wraps the caller's memory. The last owner calls deleter(context), if any.
   static Storage wrap(void* data, std::int64_t bytes, Deleter deleter, void* context, Device device = {}) {
     constexpr auto footprint = memory::SizeClass::of(sizeof(Block));
     Storage storage(new (memory::allocate(footprint)) Block{data, bytes, footprint, deleter, context});

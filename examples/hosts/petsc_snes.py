@@ -1,4 +1,4 @@
-"""The plate of scikit_fem.py with PETSc's SNES, which is told if points fail: the step is cut.
+"""The plate of scikit_fem.py with PETSc's SNES; the step is cut if points fail.
 
     python petsc_snes.py ARTIFACT [STEP [END]]
 

@@ -1,4 +1,4 @@
-"""Runs of a compiler, whose failure is told with its first messages."""
+"""Runs of a compiler; an error has its first messages."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _SHIM = re.compile(r"(?!_Z)(\w+?)aoti_torch_\w+")
 
 @dataclass(frozen=True)
 class Needs:
-    """What a package asks for, or what a machine has; "" if nobody says."""
+    """What a package asks for, or what a machine has; "" if it is not known."""
 
     #: The file, or "this machine".
     name: str

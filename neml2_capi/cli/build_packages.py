@@ -65,7 +65,7 @@ def copy_for(artifact: Path, into: Path, system: System, cxx: str = "") -> list[
     with locked(into / f".{root.name}.lock", wait=True):
         if copy.exists():
             raise RebuildError(f"{copy} exists; name another folder, or delete it")
-        # Nobody sees an artifact some of whose packages are of another machine.
+        # An artifact with packages of two machines is never visible.
         with tempfile.TemporaryDirectory(prefix=f".{root.name}-", dir=into) as scratch:
             made = Path(scratch) / root.name
             shutil.copytree(root, made)

@@ -37,7 +37,7 @@ _REPORTS = {"status": "i", "iterations": "i", "residual_norm": "f", "suggested_c
 def require_complete(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """ValueError if something is missing or of another kind, with its name."""
     if isinstance(document.get("format"), int) and document["format"] != 1:
-        return  # which is told for itself
+        return  # reported on its own
     _require(document, _DOCUMENT, "capsule.json")
     for name, file in document["artifact"]["files"].items():
         if file is not None:

@@ -18,7 +18,7 @@ from neml2_capi import Model
 from neml2_capi.artifact.files import metadata_file
 from neml2_capi.cli import options
 from neml2_capi.cli.capsule import Capsule, read_capsule
-from neml2_capi.cli.rerun import STATUS, Fate, Rerun, chosen, rerun
+from neml2_capi.cli.rerun import STATUS, Outcome, Rerun, chosen, rerun
 from neml2_capi.cli.screen import console, table
 
 _MOST_SHOWN = 8  # of points, if none is named
@@ -62,7 +62,7 @@ def replay_command(
     differences = capsule.differences(metadata_file(root) or root)
     with Model(root, dtype=capsule.document["artifact"]["dtype"]) as model:
         result = rerun(model, capsule)
-    known = {fate.point for fate in result.fates}
+    known = {outcome.point for outcome in result.outcomes}
     for point in points:
         if point not in known:
             raise click.BadParameter(
@@ -80,15 +80,15 @@ def replay_command(
 def _document(
     capsule: Capsule, result: Rerun, differences: list[str], points: Sequence[int]
 ) -> dict[str, Any]:
-    shown = chosen(result.fates if points else result.failed, points)
+    shown = chosen(result.outcomes if points else result.failed, points)
     return {
         "file": str(capsule.file),
         "reproduced": result.reproduced,
-        "exact": all(fate.exact for fate in result.fates),
+        "exact": all(outcome.exact for outcome in result.outcomes),
         "differences": differences,
         "status": result.status,
         "message": result.message,
-        "points": [_finite({**asdict(fate), "exact": fate.exact}) for fate in shown],
+        "points": [_finite({**asdict(outcome), "exact": outcome.exact}) for outcome in shown],
     }
 
 
@@ -129,7 +129,7 @@ def _show(
     if document["kept"] != "all" and document["options"]["convergence"] == "batch":
         note = "the points converged as a batch, which is not whole here"
         screen.print(Text.assemble(("differs  ", "bold yellow"), note), soft_wrap=True)
-    shown = chosen(result.fates if points else result.failed, points)
+    shown = chosen(result.outcomes if points else result.failed, points)
     if shown:
         _show_points(screen, shown if points else shown[:_MOST_SHOWN])
     if not points and len(shown) > _MOST_SHOWN:
@@ -137,27 +137,27 @@ def _show(
     screen.print(_verdict(result), soft_wrap=True)
 
 
-def _show_points(screen: Console, fates: list[Fate]) -> None:
+def _show_points(screen: Console, outcomes: list[Outcome]) -> None:
     columns = ("point", "status", "segment", "iterations", "|r|", "suggested cut", "the same")
     rows = (
         (
-            str(fate.point),
-            _change(*(STATUS.get(status, str(status)) for status in fate.status)),
-            fate.segment,
-            _change(*map(str, fate.iterations)),
-            _change(*(f"{norm:.6g}" for norm in fate.residual_norm)),
-            _change(*(f"{cut:g}" for cut in fate.suggested_cut)),
-            "to the last bit" if fate.exact else "no",
+            str(outcome.point),
+            _change(*(STATUS.get(status, str(status)) for status in outcome.status)),
+            outcome.segment,
+            _change(*map(str, outcome.iterations)),
+            _change(*(f"{norm:.6g}" for norm in outcome.residual_norm)),
+            _change(*(f"{cut:g}" for cut in outcome.suggested_cut)),
+            "to the last bit" if outcome.exact else "no",
         )
-        for fate in fates
+        for outcome in outcomes
     )
     screen.print(table("Points", columns, rows, right=("point", "iterations", "|r|")))
-    if any(fate.history for fate in fates):
+    if any(outcome.history for outcome in outcomes):
         title = "Newton's method: |r| at the initial guess, and after each step"
-        names = ("step", *(f"point {fate.point}" for fate in fates))
+        names = ("step", *(f"point {outcome.point}" for outcome in outcomes))
         lines = (
             (str(step), *(f"{norm:.6e}" if norm is not None else "" for norm in norms))
-            for step, norms in enumerate(zip_longest(*(fate.history for fate in fates)))
+            for step, norms in enumerate(zip_longest(*(outcome.history for outcome in outcomes)))
         )
         screen.print(table(title, names, lines, right=names))
 
@@ -168,13 +168,13 @@ def _change(then: str, now: str) -> str:
 
 def _verdict(result: Rerun) -> Text:
     if result.reproduced:
-        exactly = result.fates and all(fate.exact for fate in result.fates)
+        exactly = result.outcomes and all(outcome.exact for outcome in result.outcomes)
         return Text("reproduced" + (", to the last bit" if exactly else ""), style="bold green")
-    if not result.fates:
+    if not result.outcomes:
         return Text(
             f"not reproduced; now it says: {result.message[1] or 'all is well'}", "bold red"
         )
-    other = sum(fate.status[0] != fate.status[1] for fate in result.fates)
+    other = sum(outcome.status[0] != outcome.status[1] for outcome in result.outcomes)
     return Text(
-        f"not reproduced: {other} of {len(result.fates)} points ended otherwise", "bold red"
+        f"not reproduced: {other} of {len(result.outcomes)} points ended otherwise", "bold red"
     )

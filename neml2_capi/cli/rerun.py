@@ -23,8 +23,8 @@ STATUS = {
 
 
 @dataclass(frozen=True)
-class Fate:
-    """What became of a point, then and now."""
+class Outcome:
+    """Status, iterations and residual of a point, then and now."""
 
     #: Its number in the batch of the failed call, and its row in the capsule.
     point: int
@@ -57,19 +57,19 @@ class Rerun:
     status: tuple[int, int]
     message: tuple[str, str]
     #: Of all points in the capsule; empty after a fatal error.
-    fates: list[Fate] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
 
     @property
-    def failed(self) -> list[Fate]:
+    def failed(self) -> list[Outcome]:
         """The points that failed then or now."""
-        return [fate for fate in self.fates if any(fate.status)]
+        return [outcome for outcome in self.outcomes if any(outcome.status)]
 
     @property
     def reproduced(self) -> bool:
         """Whether each point failed as it did, or the call as a whole."""
-        if not self.fates:
+        if not self.outcomes:
             return self.status[0] == self.status[1]
-        return all(fate.status[0] == fate.status[1] for fate in self.fates)
+        return all(outcome.status[0] == outcome.status[1] for outcome in self.outcomes)
 
 
 def rerun(model: Model, capsule: Capsule) -> Rerun:
@@ -94,8 +94,8 @@ def rerun(model: Model, capsule: Capsule) -> Rerun:
     def pair(name: str, row: int) -> tuple[Any, Any]:
         return before[name][row].item(), report[name][row].item()
 
-    fates = [
-        Fate(
+    outcomes = [
+        Outcome(
             int(point),
             row,
             pair("status", row),
@@ -107,7 +107,7 @@ def rerun(model: Model, capsule: Capsule) -> Rerun:
         )
         for row, point in enumerate(capsule.points)
     ]
-    return Rerun((then[0], status), (then[1], message), fates)
+    return Rerun((then[0], status), (then[1], message), outcomes)
 
 
 def _require_fit(model: Model, capsule: Capsule) -> None:
@@ -231,6 +231,6 @@ def _trimmed(history: NDArray[Any]) -> list[float]:
     return values
 
 
-def chosen(fates: Sequence[Fate], points: Sequence[int]) -> list[Fate]:
+def chosen(outcomes: Sequence[Outcome], points: Sequence[int]) -> list[Outcome]:
     """Return the points of these numbers; all points if none is named."""
-    return [fate for fate in fates if not points or fate.point in points]
+    return [outcome for outcome in outcomes if not points or outcome.point in points]

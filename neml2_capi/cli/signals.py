@@ -29,7 +29,7 @@ _PER_POINT = "a number, or a list with one for each material point"
 
 
 def kind_of(node: Node) -> str:
-    """Which of KINDS a table is; "" if it is none."""
+    """Return which of KINDS a table is; "" if it is no signal."""
     found = [kind for kind in KINDS if kind in node]
     if len(found) > 1:
         raise node.refuse(f"has {found[0]!r} and {found[1]!r}; expected one of them")

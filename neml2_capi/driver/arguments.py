@@ -57,7 +57,7 @@ def names_of(name: str, value: Any) -> set[str]:
 
 
 def file_name(name: str, value: Any) -> str:
-    """The path of a file as a text; FatalError if it is none."""
+    """Return the path of a file as a text; FatalError if it is not a path."""
     try:
         text = os.fsdecode(value)
     except TypeError:

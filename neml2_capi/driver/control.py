@@ -71,8 +71,8 @@ class Control:
     def check_others(self, given: Any) -> None:
         """The components that are not found, of an input that is `given` as drive() takes it.
 
-        FatalError if one is both prescribed and found. A warning names components that nobody
-        prescribes: it is seldom meant that they do not move.
+        FatalError if one is both prescribed and found. A warning names components that are not
+        prescribed: they do not move, which is seldom meant.
         """
         if not isinstance(given, Mapping):
             return

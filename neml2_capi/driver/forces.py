@@ -210,7 +210,7 @@ def typed(values: Array, label: Label, dtype: str, where: str = "") -> Array:
     truth = values.dtype.kind == "b" and np.dtype(dtype).kind != "b"
     if truth or not np.can_cast(values.dtype, dtype, "same_kind"):
         raise _wrong_type(label, values, dtype)
-    with np.errstate(over="ignore"):  # it is told
+    with np.errstate(over="ignore"):  # the check below reports it
         array = values.astype(dtype, copy=False)
     if array.dtype.kind == "f" and not (good := np.isfinite(array)).all():
         place = tuple(np.argwhere(~good)[0].tolist())

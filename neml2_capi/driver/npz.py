@@ -121,7 +121,7 @@ def read_npz(file: str | os.PathLike[str], argument: str = "path") -> dict[str, 
 
 @contextmanager
 def _blamed() -> Iterator[None]:
-    """Whatever is raised of bytes that nobody wrote is a Damage; of the file system, as it is."""
+    """Turn errors about damaged bytes into Damage; errors of the file system stay as they are."""
     try:
         yield
     except (OSError, Damage):

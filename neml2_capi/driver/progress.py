@@ -1,4 +1,4 @@
-"""A progress bar, if somebody sees it."""
+"""A progress bar, on a terminal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Hidden:
 
 
 class _Hint(_Hidden):
-    """Stands for tqdm's bar if there is none: says once that tqdm would show one."""
+    """Replaces a bar if tqdm is not installed: says once that tqdm would show one."""
 
     told = False
     patience = 5.0  # seconds

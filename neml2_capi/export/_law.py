@@ -43,7 +43,7 @@ class Law:
     def try_once(self, dtype: Any) -> None:
         """FatalError if the law changes its arguments, or returns something else than declared.
 
-        What it raises itself is told when it is traced: for these values it may be right.
+        Errors that the law raises itself are reported when it is traced: here they may be right.
         """
         values = [
             torch.linspace(0.5, 1.5, math.prod(shape), dtype=dtype).reshape(shape)
@@ -139,7 +139,7 @@ def _chosen(wanted: list[str], names: list[str], values: Sequence[Any]) -> dict[
 
 
 def _arguments(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
-    """Those that have names; None if it takes any number, or nobody knows."""
+    """Return the named arguments; None if the function takes any number, or it is not known."""
     called = function.forward if isinstance(function, torch.nn.Module) else function
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     try:

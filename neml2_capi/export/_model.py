@@ -116,7 +116,7 @@ def model(
         out (some seconds instead of one to three minutes of processor time), and refuses what has
         none; "no" writes none.
     progress
-        Whether each package is told on the standard error before it is compiled; None if this is a
+        Whether the standard error shows each package before it is compiled; None if this is a
         terminal.
 
     Returns

@@ -50,7 +50,7 @@ def batched(function: PointFunction, shapes: Sequence[Shape], dtype: Any) -> Any
         raise refused(error) from error
     _refuse_derivative_of_solve(traced)
     few = [torch.rand((3, *shape), dtype=dtype) + 0.5 for shape in shapes]
-    # torch's own linear algebra is another way to the same numbers, but for signs of eigenvectors.
+    # torch's linear algebra is another way to the same numbers, except signs of eigenvectors.
     same = matrices if matrices.signs_are_free else contextlib.nullcontext()
     with same:
         require_same(traced, functools.partial(_one_by_one, function), few)

@@ -20,7 +20,7 @@ WRITES = (
 
 _TYPES = r"same dtype|expected scalar type|dtype mismatch"
 
-#: What is found in torch's words, and what is told.
+#: A pattern of torch's message, and the message that replaces it.
 _WORDS: Sequence[tuple[str, str]] = (
     (
         r"data-dependent control flow|data-dependent expression|__bool__|Boolean value of Tensor",

@@ -59,7 +59,7 @@ class Parameter:
 
 
 def declared(kind: str, declarations: Declarations | None) -> list[Variable]:
-    """The variables of a mapping from names to types or shapes; FatalError if it is none."""
+    """The variables of a mapping from names to types or shapes; FatalError if it is no mapping."""
     if not declarations:
         raise FatalError(
             f"{kind} are missing: give a mapping from names to types or shapes, such as "
@@ -115,7 +115,7 @@ def requested(
     """The pairs (output, input) and (output, parameter) to compile.
 
     True is all of them. "OUT:IN" is one, as `neml2-compile -d` has it: if OUT or IN is missing
-    it is all, but for ":", which is without the parameters.
+    it is all, except ":", which leaves out the parameters.
     """
     wanted = [":", *(f":{p.name}" for p in parameters)] if derivatives is True else derivatives
     by_input, by_parameter = set(), set()

@@ -329,7 +329,7 @@ class Graph(Handle):
                 label = Label("constant", name)
                 if share and not (isinstance(value, Tensor) and value._source is None):
                     raise label.refuse(
-                        "is memory of somebody else, which cannot be shared: copy it into a tensor "
+                        "is borrowed memory, which cannot be shared: copy it into a tensor "
                         "made by Tensor.zeros",
                         lib.NEML2_ERROR_ARGUMENT,
                     )

@@ -39,7 +39,7 @@ FLAGS = (
 
 @dataclass(frozen=True)
 class Target:
-    """A kind of processor: how a compiler is told, and how many doubles make a block."""
+    """A kind of processor: the compiler's flags, and how many doubles make a block."""
 
     march: str
     machine: str

@@ -260,7 +260,7 @@ def read_metadata(folder: Path) -> Json:
 
 
 def lock_of(folder: Path) -> Path:
-    """The lock of who writes to a folder of kernels, which may itself be made anew."""
+    """The lock of the writer of a folder of kernels, which may itself be made again."""
     return folder.parent / f".{folder.name}.lock"
 
 

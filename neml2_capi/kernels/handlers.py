@@ -76,7 +76,7 @@ def select(a: Arrays, x: Nodes, axis: int, index: int) -> Nodes:
 
 
 def into_zeros(a: Arrays, x: Nodes, shape: Sequence[int], axis: int, place: Any) -> Nodes:
-    """The adjoint of a select or a slice: zeros, but for x at its place."""
+    """The adjoint of a select or a slice: zeros, except for x at its place."""
     result = a.full(shape, 0.0)
     result[along(result, axis, place)] = x
     return result

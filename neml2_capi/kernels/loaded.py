@@ -127,7 +127,7 @@ class Kernel:
 def load(path: Path) -> dict[str, Kernel]:
     """The kernels of a shared object, by their names. The object stays loaded.
 
-    KernelError if it is none, or of another version.
+    KernelError if it is no object of kernels, or of another version.
     """
     try:
         function = ctypes.CDLL(str(path)).neml2_kernels

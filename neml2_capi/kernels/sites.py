@@ -121,7 +121,7 @@ def _add_made(export: Any, model: Any, shapes: dict[str, Shape], device: str) ->
                 made = leaf(*(zeros(name, kind) for name, kind in leaf.input_spec.items()))
         except IndexError as error:  # it counts on axes that are not there
             raise SiteError(f"{error}. {_REMEDY.format(name='NAME')}") from error
-        except Exception:  # it does not take zeros: its shapes are told by the trace
+        except Exception:  # it does not take zeros: the trace has its shapes
             return {}
         made = made if isinstance(made, tuple) else (made,)
         return dict(zip(leaf.output_spec, made, strict=True))

@@ -10,7 +10,7 @@ from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
 from neml2_capi.sweeps.dask import DaskExecutor
 
-#: Tasks that wait in an executor of which nobody knows how many workers it has.
+#: Tasks that wait in an executor whose number of workers is not known.
 _WAITING = 1000
 
 

@@ -51,7 +51,7 @@ class Folder:
             if changed:
                 raise self._refused(
                     f"holds another sweep, which differs in {' and '.join(changed)}; name another "
-                    "directory, or remove this one to begin anew"
+                    "directory, or remove this one to begin again"
                 )
             if kept != store:
                 raise self._refused(f"keeps its results as {kept}; go on with that store")
@@ -101,7 +101,7 @@ class Folder:
                 raise FatalError(f"{file} does not hold the sets that sweep.json tells of")
         except FatalError as error:
             raise FatalError(
-                f"{error}. Make the same sweep again: that writes the file anew, and runs no set "
+                f"{error}. Make the same sweep again: that writes the file again, and runs no set "
                 "that is done",
                 lib.NEML2_ERROR_FILE,
                 str(file),
@@ -116,7 +116,7 @@ class Folder:
         return Zarr(self.path / "results.zarr", count, mend=mend)
 
     def failures(self, count: int) -> dict[int, Failure]:
-        """Those that were told last, by item."""
+        """Return the last failure of each item."""
         file = self.path / "failures.jsonl"
         if not os.path.lexists(file):
             return {}
@@ -125,7 +125,7 @@ class Folder:
         return {item: failure for line in lines for item, failure in _failures_in(line, count)}
 
     def put_failures(self, failures: Mapping[int, Failure]) -> None:
-        """Add to what is told."""
+        """Append failures to the file."""
         file = self.path / "failures.jsonl"
         with told_of(file, "be written"), file.open("a", encoding="utf-8") as stream:
             for item, failure in failures.items():

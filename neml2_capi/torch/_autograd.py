@@ -35,7 +35,7 @@ def evaluate(model: Linearization, tensors: Sequence[Any]) -> Sequence[Any]:
     """The outputs, and more behind them. Gradients run through them if one may be asked."""
     shapes = tuple([tensor.shape for tensor in tensors])
     if _transforms_are_active() or getattr(forward_ad, "_current_level", 0) >= 0:
-        model.batch_of(shapes)  # if they do not fit, it is told in the shapes that were given
+        model.batch_of(shapes)  # if they do not fit, the error has the shapes that were given
         wanted = _wanted(tensors)
         run: Any = Evaluation.apply if any(wanted) else Evaluation.forward
         results: Sequence[Any] = run(model, wanted, *tensors)

@@ -115,7 +115,7 @@ class _Run(Function):  # type: ignore[misc]
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
-        if torch.is_grad_enabled():  # or a derivative of this would be zero, and nobody told
+        if torch.is_grad_enabled():  # or a derivative of this would be zero, without an error
             raise FatalError(
                 "this needs a second derivative of a package, and only the first is compiled: "
                 "without create_graph=True, gradients are there",
