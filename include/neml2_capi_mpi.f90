@@ -56,7 +56,7 @@ contains
     call conclude(outcome, stat)
   end subroutine neml2_mpi_local_rank
 
-  ! Replace `stat` by the worst of those of all ranks: the least if one is fatal, else the greatest, which says that
+  ! Replace `stat` by the worst of all ranks' statuses: the least if one is fatal, else the greatest, which says that
   ! points failed. If it is not the caller's own, the error of the thread says that another rank has failed.
   ! Collective over `comm`.
   subroutine neml2_mpi_worst_status(stat, comm, errmsg)

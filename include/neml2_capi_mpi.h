@@ -5,8 +5,8 @@
  * compiled with the wrapper of their own MPI: mpicc host.c $(pkg-config --cflags --libs neml2_capi). neml2_capi_mpi.f90
  * is the same over mpi_f08, and neml2_capi.mpi in Python over mpi4py.
  *
- * Each rank loads a model of its own, and evaluates points of its own. Where a node has several devices, each of its
- * ranks keeps one of them; where points fail on one rank, all must cut the step:
+ * Each rank loads a model of its own, and evaluates points of its own. If a node has several devices, each of its
+ * ranks keeps one of them; if points fail on one rank, all must cut the step:
  *
  *     neml2_scheduler_create(&scheduler);
  *     neml2_scheduler_add(scheduler, &first); // two structures neml2_device, of CUDA devices
@@ -22,7 +22,7 @@
  * Collective  Every rank of the communicator must call each of these functions, as with MPI's own collective functions,
  *             also a rank that has failed before; one that does not keeps the others waiting for ever. What fails on
  *             one rank is an error of all, so that all take the same way.
- * Errors      ARGUMENT where MPI is not initialized, or the communicator is MPI_COMM_NULL or one between two groups.
+ * Errors      ARGUMENT if MPI is not initialized, or the communicator is MPI_COMM_NULL or one between two groups.
  *             MPI's errors end the program, unless the communicator's handler is MPI_ERRORS_RETURN: then they are
  *             RUNTIME. neml2_error_message() tells them all.
  * Threads     As MPI was initialized: MPI_THREAD_FUNNELED allows the main thread, for example.
@@ -81,8 +81,8 @@ static inline int32_t neml2_mpi_local_rank(int64_t *rank, int64_t *size, MPI_Com
   return status;
 }
 
-/** The worst of the statuses of all ranks: the least where one is fatal, else the greatest, which says that points
- *  failed. Where it is not the caller's own, the error of the thread says that another rank has failed. Collective over
+/** The worst of the statuses of all ranks: the least if one is fatal, else the greatest, which says that points
+ *  failed. If it is not the caller's own, the error of the thread says that another rank has failed. Collective over
  *  `comm`. Since 1.0. */
 static inline int32_t neml2_mpi_worst_status(int32_t status, MPI_Comm comm) {
   int own[2], worst[2];
@@ -99,8 +99,8 @@ static inline int32_t neml2_mpi_worst_status(int32_t status, MPI_Comm comm) {
                                        : "points of another rank of the communicator failed: cut the step here, too");
 }
 
-/** neml2_scheduler_keep_rank() with the ranks of `comm` on this node: of the devices of `scheduler`, that of this rank
- *  stays. Collective over `comm`: where a node has fewer ranks than devices, or a rank has no scheduler, all fail, and
+/** neml2_scheduler_keep_rank() with the ranks of `comm` on this node: of the devices of `scheduler`, this rank's own
+ *  stays. Collective over `comm`: if a node has fewer ranks than devices, or a rank has no scheduler, all fail, and
  *  no scheduler is changed. Since 1.0. */
 static inline int32_t neml2_mpi_keep_rank(neml2_scheduler *scheduler, MPI_Comm comm) {
   int64_t rank = 0, size = 0, devices = 0;

@@ -15,7 +15,7 @@ _HANDLES = ffi.typeof("neml2_tensor *[]")
 
 
 class Arguments:
-    """Handles of arguments or results for the length of one call; NULL where there is none."""
+    """Handles of arguments or results for the length of one call; NULL if there is none."""
 
     __slots__ = ("_kinds", "_size", "_sources", "handles")
 

@@ -51,5 +51,5 @@ def _components(variable: Variable) -> Iterator[Component]:
 
 
 def column(variable: str, component: Component) -> str:
-    """What a component is called beside those of other variables: stress.xy."""
+    """Return the name of a component beside other variables' components: stress.xy."""
     return f"{variable}.{component.name}" if component.name else variable

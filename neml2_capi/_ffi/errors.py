@@ -49,7 +49,7 @@ class Error(RuntimeError):
     #: One of the status codes of neml2_capi.h, NEML2_NOT_CONVERGED or NEML2_ERROR_SHAPE for
     #: example.
     status: int
-    #: The variable, parameter, option, segment or file that the error is about; "" where there is
+    #: The variable, parameter, option, segment or file that the error is about; "" if there is
     #: none.
     subject: str
     #: Detail beyond the status: one of NEML2_CAUSE_* of neml2_capi.h, mostly NEML2_CAUSE_NONE.
@@ -75,7 +75,7 @@ class UnknownNameError(FatalError, KeyError):
 class ConvergenceError(Error):
     """Some material points did not converge; the others hold good results.
 
-    `subject` is the package of the residual at which the first of them failed, where that is known.
+    `subject` is the package of the residual at which the first of them failed, if that is known.
     The arrays are of the kind that the results of the call would have been; B is the common batch.
 
     Parameters
@@ -103,7 +103,7 @@ class ConvergenceError(Error):
     #: Per point: "status" (int32, NEML2_*), "iterations" (int32), "residual_norm" and
     #: "suggested_cut" (float64), each (*B,); "residual_history" with the option collect_history.
     report: Mapping[str, Any]
-    #: True where a point has converged, (*B,).
+    #: True if a point has converged, (*B,).
     converged_mask: Any
     #: Results as of forward(), in which the values of points that failed are NaN.
     outputs: Mapping[str, Any]
@@ -137,12 +137,12 @@ class AggregateError(Error):
     """Several evaluations failed at once; recoverable only if each failure is.
 
     A model with a scheduler, several of whose sub-batches failed, raises one that is a
-    ConvergenceError too where all that failed are points, else a FatalError.
+    ConvergenceError too if all that failed are points, else a FatalError.
 
     Parameters
     ----------
     errors
-        The failures, one at least; status and subject are those of the worst.
+        The failures, one at least; status and subject are the worst one's.
 
     Raises
     ------
@@ -179,7 +179,7 @@ class AggregateFatalError(FatalError, AggregateError):
     message
         What became of each of them.
     status
-        That of the worst failure; NEML2_ERROR_ARGUMENT by default.
+        The status of the worst failure; NEML2_ERROR_ARGUMENT by default.
     subject
         What the worst failure is about.
     """
@@ -191,7 +191,7 @@ class AggregateFatalError(FatalError, AggregateError):
 
 
 class AggregateConvergenceError(ConvergenceError, AggregateError):
-    """Points failed in several sub-batches of a scheduler. What it holds is that of all points."""
+    """Points failed in several sub-batches of a scheduler. Its arrays are for all points."""
 
     __reduce__ = Error.__reduce__
 
@@ -204,7 +204,7 @@ class Failure(NamedTuple):
     message: str
     #: NEML2_CAUSE_*, or the number of an exception here.
     cause: int
-    #: Errors, where there are several; else empty.
+    #: Errors, if there are several; else empty.
     errors: tuple[Error, ...]
 
     def fatal(self) -> FatalError:
@@ -214,7 +214,7 @@ class Failure(NamedTuple):
         return _fatal(self.message, self.status, self.cause, self.subject)
 
     def unconverged(self, subject: str = "", **known: Any) -> ConvergenceError:
-        """Return the error where points failed; `known` is what a ConvergenceError has."""
+        """Return the error if points failed; `known` is what a ConvergenceError has."""
         if self.errors:
             several = AggregateConvergenceError(self.message, self.status, subject, **known)
             return self._with_errors(several)

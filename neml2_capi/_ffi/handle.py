@@ -20,7 +20,7 @@ class Handle:
 
     _owner: Any = None
     _pointer: Any = None
-    # Remedy where a copy, or the same in another process, is wanted.
+    # Remedy if a copy, or the same in another process, is wanted.
     _instead = ""
 
     @property

@@ -43,7 +43,7 @@ def counted(count: Callable[..., int], *arguments: Any) -> range:
 
 
 def runtime_code(name: str) -> int:
-    """The number of a runtime; UnknownNameError where there is none of this name."""
+    """The number of a runtime; UnknownNameError if there is none of this name."""
     code = RUNTIMES.get(name)
     if code is not None:
         return int(code)
@@ -51,7 +51,7 @@ def runtime_code(name: str) -> int:
 
 
 def device_code(name: str) -> tuple[int, int]:
-    """The numbers of a device, "cpu" or "cuda:1"; FatalError where there is none of this name."""
+    """The numbers of a device, "cpu" or "cuda:1"; FatalError if there is none of this name."""
     family, _, index = str(name).partition(":")
     if family == "cpu" and (not index or index.isdecimal()):
         return lib.NEML2_DEVICE_CPU, 0

@@ -23,7 +23,7 @@ class Kind(NamedTuple):
     name: str
     #: (owner, source=None): the array over the memory of a tensor, which it keeps alive.
     hand_out: Callable[..., Any]
-    #: True where its memory may change, as that of jax may not.
+    #: True if its memory may change, as jax's may not.
     mutable: bool
 
 
@@ -32,7 +32,7 @@ TORCH = Kind("torch.Tensor", as_torch, True)
 
 
 class Kinds:
-    """The kind of the results, from those of the arguments of one call.
+    """The kind of the results, from the kinds of the arguments of one call.
 
     Numpy arrays, numbers and lists go along with any other kind; two others are an error.
     """
@@ -44,7 +44,7 @@ class Kinds:
         self._label: Label | None = None
 
     def add(self, value: Any, label: Label) -> None:
-        """Take an argument into account; FatalError where it is of a second kind."""
+        """Take an argument into account; FatalError if it is of a second kind."""
         self.add_kind(kind_of(value), label)
 
     def add_kind(self, kind: Kind | None, label: Label) -> None:
@@ -82,7 +82,7 @@ _KNOWN: WeakKeyDictionary[type, Kind | None] = WeakKeyDictionary()
 
 
 def _find(value: Any) -> Kind | None:
-    """The kind of a DLPack producer, where one of its consumers makes an array of its own type."""
+    """The kind of a DLPack producer, if one of its consumers makes an array of its own type."""
     cls, trial = type(value), Tensor.zeros((1,))
     for consume in _consumers(value):
         try:

@@ -23,7 +23,7 @@ def new() -> Any:
 
 
 def _free_in_child() -> None:
-    """Free the locks of threads that are gone; those of the thread that forked stay its own."""
+    """Free the locks of threads that are gone; locks of the thread that forked stay its own."""
     for lock in list(_ALL):
         if not lock._is_owned():
             lock._at_fork_reinit()

@@ -40,7 +40,7 @@ class Options(Mapping[str, Any]):
 
     @abstractmethod
     def _set(self, name: str, value: Any) -> None:
-        """Keep a text or a float; FatalError where it is out of bounds."""
+        """Keep a text or a float; FatalError if it is out of bounds."""
 
     def __getitem__(self, name: str) -> Any:
         self._find(name)
@@ -100,7 +100,7 @@ class Options(Mapping[str, Any]):
         least : float
             The least value.
         greatest : float
-            The greatest value; that of a float where there is no bound.
+            The greatest value; the greatest float if there is no bound.
 
         Raises
         ------

@@ -15,7 +15,7 @@ _LONGEST = 1 << 26
 def entry_of(package: Path | str | bytes, suffix: str) -> bytes | None:
     """Read the first entry whose name ends so.
 
-    None where there is none, or where it is damaged or compressed: a short package could fill
+    None if there is none, or if it is damaged or compressed: a short package could fill
     memory. What is wrong with a package, the library says.
     """
     file = io.BytesIO(package) if isinstance(package, bytes) else package

@@ -10,7 +10,7 @@ from typing import Any
 from neml2_capi._ffi.errors import check
 from neml2_capi._ffi.library import c_string, ffi, lib, text
 
-#: Causes of errors where the library was not told what is known here.
+#: Causes of errors if the library was not told what is known here.
 _CURABLE = (lib.NEML2_CAUSE_LIBTORCH_MISSING, lib.NEML2_CAUSE_SCHEMA_UNKNOWN)
 # Facts that the library was told: the folder of torch, and schemas of operators.
 _told: set[str] = set()
@@ -35,7 +35,7 @@ def _suggest() -> bool:
 def load(runtimes: Iterable[str], call: Callable[[], int], package: str | bytes = "") -> None:
     """Make a call of the library that loads for these runtimes.
 
-    libtorch is looked for where it is wanted. Custom operators of `package` that the imported torch
+    libtorch is looked for if it is wanted. Custom operators of `package` that the imported torch
     has are told then.
     """
     if not {"libtorch", "tensors"}.isdisjoint(runtimes):
@@ -49,7 +49,7 @@ def load(runtimes: Iterable[str], call: Callable[[], int], package: str | bytes 
 
 
 def libtorch() -> tuple[str, str]:
-    """The file and the version of the libtorch that would be taken; FatalError where none can."""
+    """The file and the version of the libtorch that would be taken; FatalError if none can."""
     _suggest()
     path, version = ffi.new("const char **"), ffi.new("const char **")
     check(lib.neml2_libtorch_open(path, version))

@@ -48,7 +48,7 @@ _VOID = ffi.typeof("void *")
 
 @cache
 def _bfloat16() -> np.dtype[Any] | None:
-    """Return the type that ml_dtypes adds to numpy, where it is installed."""
+    """Return the type that ml_dtypes adds to numpy, if it is installed."""
     try:
         dtype: np.dtype[Any] = np.dtype(importlib.import_module("ml_dtypes").bfloat16)
     except ImportError:
@@ -73,7 +73,7 @@ class Label(NamedTuple):
         return FatalError(f"{self} {reason}", status, self.name)
 
     def batch_of(self, shape: Sequence[int], point: tuple[int, ...]) -> tuple[int, ...]:
-        """The batch axes of a shape; FatalError unless it ends with that of a point."""
+        """The batch axes of a shape; FatalError unless it ends with the shape of a point."""
         split = max(len(shape) - len(point), 0)
         if tuple(shape[split:]) != point:
             raise self.refuse(
@@ -116,7 +116,7 @@ class Tensor(Handle):
     """
 
     _instead = "take its values, tensor.numpy()"
-    # Owner of the memory, where that is not the library.
+    # Owner of the memory, if that is not the library.
     _source: Any = None
 
     def __init__(self, value: Any) -> None:
@@ -201,7 +201,7 @@ class Tensor(Handle):
         -------
         torch.Tensor
             The tensor, which stays valid when this one is closed. Torch cannot protect memory from
-            writes: that of a read-only numpy array is copied.
+            writes: the memory of a read-only numpy array is copied.
         """
         tensor = as_torch(self._open(), self._source)
         return tensor.clone() if _is_read_only(self._source) else tensor
@@ -241,7 +241,7 @@ class Tensor(Handle):
 
 
 def is_torch(value: Any) -> bool:
-    """Tell whether `value` is a torch tensor; there is none where torch was never imported."""
+    """Tell whether `value` is a torch tensor; there is none if torch was never imported."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
@@ -271,7 +271,7 @@ def dtype_code(name: str) -> int:
 
 
 def lossless(value: Any, dtype: str) -> Any:
-    """Integers, or one number of numpy, in the element type `dtype` where that keeps values."""
+    """Integers, or one number of numpy, in the element type `dtype` if that keeps values."""
     if not isinstance(value, (np.ndarray, np.generic)) or value.dtype == dtype:
         return value
     if value.dtype.kind not in ("iuf" if value.ndim == 0 else "iu"):
@@ -316,7 +316,7 @@ def _as_array(value: Any, label: Label, dtype: str) -> Array:
             return np.from_dlpack(value)
         return np.asarray(value)
     except (AttributeError, TypeError, ValueError, BufferError, RuntimeError) as error:
-        raise label.refuse(  # of an attribute, where jax traces: it has no memory
+        raise label.refuse(  # of an attribute, if jax traces: it has no memory
             f"cannot be made an array, from a {type(value).__name__}: {error}",
             lib.NEML2_ERROR_DTYPE,
         ) from error
@@ -484,7 +484,7 @@ def device_text(device: tuple[int, int]) -> str:
 
 
 def on_host(owner: Any) -> Array:
-    """The values of the tensor of `owner`, which come to the processor where they are elsewhere."""
+    """The values of the tensor of `owner`, which come to the processor if they are elsewhere."""
     if is_on_host(owner):
         return as_numpy(owner)
     array: Array = as_torch(owner).cpu().numpy()

@@ -20,7 +20,7 @@ class Producer(Protocol):
 #: An array of another library than numpy.
 A = TypeVar("A", bound=Producer)
 
-#: Arrays that lead to results of numpy, and go along with those of another library.
+#: Arrays that lead to results of numpy, and go along with arrays of another library.
 Plain = NDArray[Any] | Tensor | np.generic | float | list[Any] | tuple[Any, ...]
 
 Plains = Mapping[str, Plain]

@@ -48,7 +48,7 @@ class Derivative:
     variable: str
     #: The shape of its block at one point.
     shape: tuple[int, ...]
-    #: Whether each point has its own; else one block is that of all points.
+    #: Whether each point has its own; else one block is for all points.
     batched: bool
 
 
@@ -62,7 +62,7 @@ class History:
     age: int
     #: The output that it becomes, or None.
     output: str | None
-    #: The input that it becomes, where `x` is a force, or None.
+    #: The input that it becomes, if `x` is a force, or None.
     current: str | None
 
 
@@ -82,7 +82,7 @@ class Variables(Sequence[Variable]):
         self._guessed: dict[str, Variable] = {}
 
     def note_guesses(self, unknowns: Iterable[Variable]) -> None:
-        """Take the names of unknowns among the inputs, where they are none.
+        """Take the names of unknowns among the inputs, if they are not inputs.
 
         NEML2's runtime takes such an input as the guess of Newton's method, and its predictor
         replaces it: what a guess changes is an input of its own.
@@ -90,12 +90,12 @@ class Variables(Sequence[Variable]):
         Parameters
         ----------
         unknowns
-            Those of the model.
+            The unknowns of the model.
         """
         self._guessed = {v.name: v for v in unknowns if v.name not in self.index_of}
 
     def is_replaced_guess(self, name: str, value: Any) -> bool:
-        """Tell whether a name that is none of these is that of such a guess.
+        """Tell whether a name that is not among these is such a guess.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class Variables(Sequence[Variable]):
         return iter(self._variables)
 
     def resolve(self, name: str) -> int:
-        """Find a variable by its name, or by its last component where it is the only one of it.
+        """Find a variable by its name, or by its last component if it is the only one of it.
 
         Parameters
         ----------
