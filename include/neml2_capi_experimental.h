@@ -186,8 +186,8 @@ NEML2_CAPI int32_t neml2_operator_declare(const char *schema);
  * chooses which points it runs together.
  *
  * A point for which there is no result gets NaN, and is then NON_FINITE or NOT_CONVERGED on its own. A function that
- * returns a status fails the run: NOT_CONVERGED and SINGULAR are recoverable, all others are fatal. The message comes
- * from the library's function whose status it returns, or itself (neml2_error_record()). In a model, the points of a run
+ * returns a status fails the run: NOT_CONVERGED and SINGULAR are recoverable, all others are fatal. The message is the
+ * library's, of the call whose status it returns, or its own (neml2_error_record()). In a model, the points of a run
  * that failed recoverably are evaluated again one by one, and only the points for which it fails again get the status;
  * a graph or a solve returns it.
  *

@@ -9,7 +9,7 @@
 #include "capi/base/log.h"
 #include "capi/kernels/chains.h"
 #include "capi/kernels/layout.h"
-#include "capi/kernels/told.h"
+#include "capi/kernels/solve_log.h"
 #include "capi/values/steps.h"
 
 namespace neml2_capi::kernels {
@@ -69,10 +69,10 @@ class Segments final : public Workspace {
     walk.mark_failed = request.mark_failed;
     walk.input_first = request.input_first;
     if (!layout_.systems.empty() && log::on(log::Channel::newton, log::Level::info)) {
-      Told told(layout_.systems.size(), rules);
-      walk.traces = told.traces();
+      SolveLog solve_log(layout_.systems.size(), rules);
+      walk.traces = solve_log.traces();
       run(walk, counts);
-      told.tell(layout_.systems, begin, end - begin);
+      solve_log.write(layout_.systems, begin, end - begin);
     } else {
       run(walk, counts);
     }

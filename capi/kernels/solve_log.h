@@ -1,4 +1,4 @@
-// What a walk in lanes tells the log of Newton's method.
+// What a walk in lanes writes to the log of Newton's method.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace neml2_capi::kernels {
 
-class Told {
+class SolveLog {
  public:
-  Told(std::size_t systems, const newton::Settings& rules);
-  Told(const Told&) = delete;
-  Told& operator=(const Told&) = delete;
+  SolveLog(std::size_t systems, const newton::Settings& rules);
+  SolveLog(const SolveLog&) = delete;
+  SolveLog& operator=(const SolveLog&) = delete;
 
   // By system, to be filled by a walk.
   Trace* traces() { return traces_.data(); }
   // After it: the iterations of each system, and its end.
-  void tell(const std::vector<std::string>& systems, std::int64_t first_point, std::int64_t points) const;
+  void write(const std::vector<std::string>& systems, std::int64_t first_point, std::int64_t points) const;
 
  private:
   const newton::Settings& rules_;

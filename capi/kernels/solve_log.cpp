@@ -1,4 +1,4 @@
-#include "capi/kernels/told.h"
+#include "capi/kernels/solve_log.h"
 
 #include <optional>
 
@@ -7,7 +7,7 @@
 
 namespace neml2_capi::kernels {
 
-Told::Told(std::size_t systems, const newton::Settings& rules) : rules_(rules) {
+SolveLog::SolveLog(std::size_t systems, const newton::Settings& rules) : rules_(rules) {
   const auto most = static_cast<std::size_t>(rules.miters);
   norms_.assign(systems * most, 0.0);
   steps_.assign(systems * most, 1.0);
@@ -16,7 +16,7 @@ Told::Told(std::size_t systems, const newton::Settings& rules) : rules_(rules) {
     traces_.push_back({norms_.data() + i * most, steps_.data() + i * most, left_.data() + i * most, 0, 0, -1, 0, 0.0});
 }
 
-void Told::tell(const std::vector<std::string>& systems, std::int64_t first_point, std::int64_t points) const {
+void SolveLog::write(const std::vector<std::string>& systems, std::int64_t first_point, std::int64_t points) const {
   for (std::size_t i = 0; i < systems.size(); ++i) {
     const Trace& trace = traces_[i];
     const newton::Owner owner{systems[i].c_str(), first_point};
