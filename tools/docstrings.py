@@ -147,7 +147,7 @@ def _sections(function: griffe.Function, told: Item, taken: list[str]) -> Iterat
 
 
 def _result(function: griffe.Function, body: list[ast.AST]) -> str:
-    """Return the section that tells what comes back; empty where nothing does."""
+    """Return the section that tells what comes back; empty if nothing does."""
     annotation = str(function.annotation or "None")
     if function.name == "__init__" or annotation in ("None", "NoReturn", "Iterator[None]"):
         return ""
@@ -164,7 +164,7 @@ def _raised(body: list[ast.AST]) -> Iterator[str]:
 
 
 def _nodes(function: griffe.Function) -> Iterator[ast.AST]:
-    """Yield the nodes of a function's body, without those of functions in it."""
+    """Yield the nodes of a function's body, without the nodes of functions in it."""
     (tree,) = ast.parse(dedent(function.source)).body
     pending: list[ast.AST] = list(getattr(tree, "body", []))
     while pending:

@@ -36,7 +36,7 @@ exec qemu-{machine} -L {root} -0 "$0" {program} "$@"
 
 
 def interpreter(tag: str) -> Path:
-    """Return a python for the wheels of a platform, made once; a Failure where none can be had."""
+    """Return a python for the wheels of a platform, made once; a Failure if none can be had."""
     if tag == "manylinux_2_17_aarch64" and platform.machine() != "aarch64":
         return _made(tag, ["qemu-aarch64", "dpkg"], _unpack_for_aarch64)
     raise Failure(f"there is no Python for {tag} here")

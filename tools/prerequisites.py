@@ -122,7 +122,7 @@ def _first_run_problems(command, has_venv):
 
 def index_problem(python):
     # type: (str) -> str
-    """Tell why this Python's pip can get no package, and what to do; empty where it can."""
+    """Tell why this Python's pip can get no package, and what to do; empty if it can."""
     with tempfile.TemporaryDirectory() as folder:
         # pycparser is small, and cffi needs it anyway.
         wanted = ["download", "--no-deps", "--quiet", "--dest", folder, "pycparser"]
@@ -176,7 +176,7 @@ def _c_compiler():
 
 def _cxx_problem():
     # type: () -> str
-    """Tell why no C++20 program can be built here; empty where one can."""
+    """Tell why no C++20 program can be built here; empty if one can."""
     names = [os.environ.get("CXX", ""), "c++", "g++", "clang++"]
     names = [name for name in names if name and shutil.which(name.split()[0])]
     if not names:

@@ -68,7 +68,7 @@ _INTRODUCTION = """\
 # Python
 
 Every public name of the package `neml2_capi`. In the shapes, `*B` are the axes of the batch of
-material points, which may be none; `*base_shape` are those of the variable, `(6,)` for a symmetric
+material points, which may be none; `*base_shape` are the variable's, `(6,)` for a symmetric
 tensor. Whatever holds a handle of the library (a model, a call, a tensor, a graph, a solve) has
 `close()`, `closed` and `with`, and is closed with its last reference. The
 [tutorial](../tutorials/python.md) shows how it is used.
@@ -160,7 +160,7 @@ def _class(item: griffe.Class, module: str) -> Iterator[str]:
 
 
 def _base(base: str | griffe.Expr) -> str:
-    """The name of a base class, of the package where it is its own."""
+    """The name of a base class, of the package if it is its own."""
     path = base if isinstance(base, str) else base.canonical_path
     top, _, name = path.partition(".")
     return f"{top}.{name.rpartition('.')[2]}" if top == "neml2_capi" else path

@@ -182,7 +182,7 @@ class BuiltinGraph final : public LoadedGraph {
 
   std::vector<OperatorNode> nodes_;
   bool calls_registered_;
-  bool solves_ = false;  // true where it only solves a linear system
+  bool solves_ = false;  // true if it only solves a linear system
 };
 
 }  // namespace

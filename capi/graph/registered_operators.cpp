@@ -146,7 +146,7 @@ Tensor RegisteredCall::laid_out(std::int64_t i, Tensor&& value, const std::int64
   return Tensor(made.storage(), made.dtype(), made.sizes(), strides);
 }
 
-// A package prints the failures that it sees. So where the source tells all of the layout, a failed function gives
+// A package prints the failures that it sees. So if the source tells all of the layout, a failed function gives
 // zeros, later functions are not called, and the run fails at its end.
 bool RegisteredCall::give_zeros(const std::int64_t* sizes, Tensor* const* outputs) const {
   const auto is_known = [](const SizeExpression& size) { return size.is_known(); };

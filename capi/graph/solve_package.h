@@ -17,7 +17,7 @@ bool may_only_solve(const Signature& signature, const std::vector<OperatorNode>&
 // Returns regular A without any symmetry, and b.
 Vector<Tensor> sample_systems(const std::vector<InputSpec>& inputs);
 
-// Returns the output of such a package. Throws std::exception where the shapes do not fit, or where a matrix is
+// Returns the output of such a package. Throws std::exception if the shapes do not fit, or if a matrix is
 // singular and `singular` is null.
 Tensor solve_linear(const Tensor& a, const Tensor& b, SingularInfo* singular);
 

@@ -23,11 +23,11 @@ class Handling {
   virtual void* lend(const Tensor& tensor) const = 0;
   virtual void take_back(void* lent) const noexcept = 0;
   // Calls `destroy`, then deletes the `handles` that the package left behind: its own handles of the tensors in `lent`,
-  // null where it has none. Takes no memory.
+  // null if it has none. Takes no memory.
   virtual void destroy(const std::function<void()>& destroy, std::vector<void*> handles,
                        const std::vector<void*>& lent) const = 0;
-  // Returns why the last call of this thread failed, in a run with this `proxy` or in none; empty where unknown. Throws
-  // std::bad_alloc where memory lacked.
+  // Returns why the last call of this thread failed, in a run with this `proxy` or in none; empty if unknown. Throws
+  // std::bad_alloc if memory lacked.
   virtual std::string reason(void* proxy) const = 0;
 };
 
@@ -41,7 +41,7 @@ struct PackagedConstant {
 class Container {
  public:
   // Has the compiled-in constants. `package` is for messages. `kernels` is the folder of the device's code, or null.
-  // Throws NEML2_ERROR_RUNTIME where the code fails, std::bad_alloc where it lacks memory.
+  // Throws NEML2_ERROR_RUNTIME if the code fails, std::bad_alloc if it lacks memory.
   Container(Image& image, const Handling& handling, std::string package, Device device, const char* kernels);
   // Has these constants, all that the package has, on the CPU. Their memory is used, and must not change.
   Container(Image& image, const Handling& handling, std::string package, std::vector<PackagedConstant> constants);
@@ -82,7 +82,7 @@ class Container {
   // of its own of each, which it may forget to delete.
   std::vector<PackagedConstant> replaced_;
   std::vector<void*> lent_;
-  std::vector<void*> own_;  // those handles, null where the package kept a compiled-in constant
+  std::vector<void*> own_;  // those handles, null if the package kept a compiled-in constant
   mutable std::atomic<bool> has_run_ = false;
 };
 

@@ -70,7 +70,7 @@ bool starts_with_any(std::string_view name, const Prefixes& prefixes) {
 }
 
 // String table of the dynamic section. Linkers let names share text, one being the tail of another: text is replaced
-// only where no other name shares it.
+// only if no other name shares it.
 class Strings {
  public:
   Strings(File& file, const DynamicSection& dynamic)
@@ -134,7 +134,7 @@ void refuse_prefix(std::string_view name) {
                    "shim_symbol_prefix."));
 }
 
-// Edits an undefined symbol of libtorch. Returns true where its name is no longer in use.
+// Edits an undefined symbol of libtorch. Returns true if its name is no longer in use.
 using Bind = std::function<bool(Elf64_Sym& symbol, std::string_view name)>;
 
 void edit_symbols(File& file, const DynamicSection& dynamic, Strings& strings, Object& object, const Bind& bind) {
@@ -257,7 +257,7 @@ void release_versions(File& file, const std::vector<std::uint64_t>& entries, con
   }
 }
 
-// Lets the object's own definitions come before those of the process.
+// Lets the object's own definitions come before the process's.
 void make_symbolic(DynamicSection& dynamic) {
   if (dynamic.find(DT_SYMBOLIC)) return;
   if (const auto flags = dynamic.index_of(DT_FLAGS))
@@ -281,7 +281,7 @@ void forbid_executable_stack(File& file) {
   }
 }
 
-// Returns a section of the file, which need not be loaded. It is empty where sections are stripped or damaged, which
+// Returns a section of the file, which need not be loaded. It is empty if sections are stripped or damaged, which
 // does no harm.
 std::string_view find_section(std::string_view bytes, std::string_view wanted) {
   const auto within = [&](std::uint64_t offset, std::uint64_t size) {

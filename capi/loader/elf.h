@@ -28,7 +28,7 @@ struct Object {
   Bytes bytes;  // the edited copy
   std::vector<Import> imports;
   Versions versions;                   // of the system's libraries
-  std::vector<std::string> producers;  // compilers and their flags, where debug information tells them
+  std::vector<std::string> producers;  // compilers and their flags, if debug information tells them
 };
 
 // Returns the name under which the provider exports a function: nml2_torch_clone for aoti_torch_clone.
@@ -38,8 +38,8 @@ std::string provided_name(std::string_view name);
 bool is_of_openmp(std::string_view name);
 
 // Edits a copy of `object`:
-//   - it needs the library `provider` (of as many characters) where it needed libtorch_cpu.so or one of OpenMP;
-//   - its undefined aoti_torch_*, aoti_record_*, Sleef_* names and those of OpenMP become the provider's, so that no
+//   - it needs the library `provider` (of as many characters) if it needed libtorch_cpu.so or one of OpenMP;
+//   - its undefined aoti_torch_*, aoti_record_*, Sleef_* names and OpenMP's become the provider's, so that no
 //     libtorch and no OpenMP in the process captures them;
 //   - what it prints with, and registers destructors of threads with, becomes the provider's: it prints to the log, and a
 //     lack of memory does not end the process;

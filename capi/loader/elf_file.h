@@ -21,7 +21,7 @@ namespace neml2_capi::aoti::elf {
 // Bytes of the file, by file offset and by the address at which they are loaded.
 class File {
  public:
-  // Throws where the headers are not those of a shared object for this machine.
+  // Throws if this is not a shared object for this machine.
   explicit File(std::string_view bytes) : File(Bytes(bytes)) {}
   explicit File(Bytes&& bytes);
 

@@ -65,7 +65,7 @@ std::string_view name_at(const File& file, const DynamicSection& dynamic, std::u
   return text.substr(0, end);
 }
 
-// A version is compared by its hash first. One whose hash is 0 equals that of a symbol without a version, which has no name.
+// A version is compared by its hash first. One with the hash 0 equals the one of unversioned symbols, which has no name.
 void check_hash_of_version(std::string_view name, std::uint32_t told) {
   std::uint32_t hash = 0;
   for (const char character : name) {

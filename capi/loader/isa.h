@@ -14,11 +14,11 @@ struct Target {
   std::string instruction_sets;  // AOTI_CPU_ISA: "AVX2", "AVX512 AVX512_VNNI"; coarse
 };
 
-// Throws Error NEML2_ERROR_UNSUPPORTED where the package is for another device, or another kind of machine.
+// Throws Error NEML2_ERROR_UNSUPPORTED if the package is for another device, or another kind of machine.
 void check_machine(const Target& target);
 
 // Throws Error NEML2_ERROR_UNSUPPORTED with the instruction sets that this machine lacks, before the first illegal
-// instruction. `producers` are the compilers' command lines, where debug information tells them, since the metadata is
+// instruction. `producers` are the compilers' command lines, if debug information tells them, since the metadata is
 // coarse.
 void check_processor(const Target& target, const std::vector<std::string>& producers);
 

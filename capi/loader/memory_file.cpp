@@ -62,13 +62,13 @@ std::string file_name(std::string_view name) {
   return plain;
 }
 
-// Creates a file in `folder`, and puts its name into `path`. Returns -1 where that is not possible.
+// Creates a file in `folder`, and puts its name into `path`. Returns -1 if that is not possible.
 int create_in(const std::string& folder, std::string_view name, std::string& path) {
   path = folder + "/neml2-" + file_name(name) + "-XXXXXX.so";
   return mkostemps(path.data(), 3, O_CLOEXEC);
 }
 
-// Creates a file without a name in `folder`, where the file system has such files.
+// Creates a file without a name in `folder`, if the file system has such files.
 int create_nameless_in(const std::string& folder, std::string_view) {
   return open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR);
 }
@@ -145,7 +145,7 @@ void MemoryFile::keep_in(const std::string& folder, std::string_view name, std::
                    ". Set it to a folder that exists and is not mounted noexec."));
 }
 
-// Takes a file, or closes it and returns false where its code cannot run.
+// Takes a file, or closes it and returns false if its code cannot run.
 bool MemoryFile::take_nameless(int descriptor, std::string_view content) {
   if (descriptor < 0) return false;
   path_ = fresh_spelling(descriptor);

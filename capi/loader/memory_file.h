@@ -7,13 +7,13 @@
 
 namespace neml2_capi::aoti {
 
-// The file lives in memory where the system allows it, else without a name in a folder that allows execution: the
-// system takes it back with the process, however that ends. Where /proc cannot be read it has a name until the
+// The file lives in memory if the system allows it, else without a name in a folder that allows execution: the
+// system takes it back with the process, however that ends. If /proc cannot be read it has a name until the
 // destructor runs. With NEML2_CAPI_KEEP_OBJECTS=<folder> it is written there and stays, for gdb and perf.
 class MemoryFile {
  public:
-  // `name` appears in the list of mappings, for people. The content may be that of a file, `original`, which serves where
-  // no other may be written. Throws Error NEML2_ERROR_FILE where no place works; a LimitError where limits are why.
+  // `name` appears in the list of mappings, for people. The content may come from a file, `original`, which serves if
+  // no other may be written. Throws Error NEML2_ERROR_FILE if no place works; a LimitError if limits are why.
   MemoryFile(std::string_view name, std::string_view content, const std::filesystem::path& original = {});
   ~MemoryFile();
   MemoryFile(const MemoryFile&) = delete;

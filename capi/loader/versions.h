@@ -1,6 +1,6 @@
 // Symbol versions of the system's libraries that a package asks for.
 //
-// A package names for each function of the C and the C++ library the version of the system where it was compiled. Where
+// A package names for each function of the C and the C++ library the version of the system where it was compiled. If
 // this system lacks that version, the edited copy takes what this system has in its place, if that does the same. A
 // system that has all versions is left as it is.
 #pragma once
@@ -18,8 +18,8 @@ class Versions {
   // Adds a version that the object asks for, under the number that symbols know it by.
   void add(unsigned number, std::string_view library, std::string_view name);
 
-  // Returns the new beginning of the name of an undefined symbol that this system lacks: "" where the name stays, and
-  // only the version must go. Returns nullopt where the symbol stays as it is. A symbol that has neither its version nor
+  // Returns the new beginning of the name of an undefined symbol that this system lacks: "" if the name stays, and
+  // only the version must go. Returns nullopt if the symbol stays as it is. A symbol that has neither its version nor
   // something in its place is remembered for check().
   std::optional<std::string_view> replace(unsigned number, std::string_view symbol, bool required);
 

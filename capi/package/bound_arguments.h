@@ -14,7 +14,7 @@ struct BoundArgument {
   bool is_default = false;  // a default holds its integers, which else come at run time
 };
 
-// Returns an argument for each parameter of the schema. Throws Error NEML2_ERROR_UNSUPPORTED, with the argument, where
+// Returns an argument for each parameter of the schema. Throws Error NEML2_ERROR_UNSUPPORTED, with the argument, if
 // one does not fit, or a result is no tensor. `problem` ends the message: "libtorch does not take. Write it without.".
 std::vector<BoundArgument> bind_arguments(const OperatorNode& node, const OperatorSchema& schema, const char* problem);
 

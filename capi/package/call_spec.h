@@ -11,7 +11,7 @@ namespace neml2_capi::aoti {
 //   {"inputs": ["strain", "temperature"], "output_dtypes": ["float64"]}
 inline constexpr const char* exporter_notes = "NEML2_CAPI_EXPORT";
 
-// Replaces the names that torch made up ("arg0_1", "output0") by those of the exporter's notes, else by the keywords
+// Replaces the names that torch made up ("arg0_1", "output0") by names from the exporter's notes, else by the keywords
 // and keys of dictionaries in the call spec: "strain", "parts.1". Element types of outputs that the source does not
 // tell come from the notes, too. Notes that cannot be read change nothing.
 void name_tensors(Signature& signature, const std::string& notes);

@@ -24,7 +24,7 @@ class Graph {
   virtual const std::vector<InputSpec>& inputs() const = 0;
   virtual const std::vector<OutputSpec>& outputs() const = 0;
 
-  // True where the package itself checks its inputs (AOTI_RUNTIME_CHECK_INPUTS was set when it first ran): it then
+  // True if the package itself checks its inputs (AOTI_RUNTIME_CHECK_INPUTS was set when it first ran): it then
   // refuses a batch below its least size, which it would run correctly otherwise.
   virtual bool enforces_bounds() const = 0;
 
@@ -45,7 +45,7 @@ class Graph {
   // set, or the graph ends.
   virtual std::vector<Constant> constants() const = 0;
   // Replaces all of these at once, on any thread. A run that has begun keeps its values. A value is copied, or its
-  // memory used where it lies as the package wants it. Throws NEML2_ERROR_NAME, _DTYPE, _SHAPE, and then changes
+  // memory used if it lies as the package wants it. Throws NEML2_ERROR_NAME, _DTYPE, _SHAPE, and then changes
   // nothing.
   virtual void set_constants(const std::vector<Constant>& values, bool copy) = 0;
 

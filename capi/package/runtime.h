@@ -7,7 +7,7 @@
 
 namespace neml2_capi::aoti {
 
-// Library that a package calls. `automatic` is the built-in provider where it has all that the package calls, else
+// Library that a package calls. `automatic` is the built-in provider if it has all that the package calls, else
 // libtorch. `tensors` is libtorch, whose operators then do a model's own arithmetic too, as on every device but the
 // CPU.
 enum class Runtime { automatic, builtin, libtorch, tensors };

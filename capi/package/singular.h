@@ -11,15 +11,15 @@
 
 namespace neml2_capi::aoti {
 
-// LAPACK's info of the matrices of one run, in the order of the batch; not 0 for a singular one. Empty where all are
+// LAPACK's info of the matrices of one run, in the order of the batch; not 0 for a singular one. Empty if all are
 // regular.
 struct SingularInfo : Vector<std::int32_t> {
   using Vector<std::int32_t>::Vector;
-  Vector<Tensor> on_device;  // replaces the above where the processor does not read the device: one tensor per solve
+  Vector<Tensor> on_device;  // replaces the above if the processor does not read the device: one tensor per solve
 };
 
-// Merges LAPACK's info of `n` matrices with that of earlier solves. Points are the leading axes of all batches, so one
-// length is a multiple of the other. A singular matrix is an error where `singular` is null.
+// Merges LAPACK's info of `n` matrices with earlier solves' info. Points are the leading axes of all batches, so one
+// length is a multiple of the other. A singular matrix is an error if `singular` is null.
 inline void report_singular(SingularInfo* singular, const std::int32_t* info, std::int64_t n) {
   const std::int64_t first = std::find_if(info, info + n, [](std::int32_t i) { return i != 0; }) - info;
   if (first == n) return;

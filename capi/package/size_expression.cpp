@@ -5,7 +5,7 @@
 
 namespace neml2_capi::aoti {
 
-// Parser by recursive descent. Each function returns false where the text is not of its kind.
+// Parser by recursive descent. Each function returns false if the text is not of its kind.
 class SizeParser {
  public:
   SizeParser(std::string_view text, const SizeExpression::Symbols& symbols, std::vector<SizeExpression::Step>& steps)

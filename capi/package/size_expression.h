@@ -15,7 +15,7 @@ class SizeExpression {
   // Position of each symbol among the values.
   using Symbols = std::map<std::string, std::size_t, std::less<>>;
 
-  // Parses "2L*s17 + 1L". The expression is unknown where the text cannot be parsed, or has a symbol without a value.
+  // Parses "2L*s17 + 1L". The expression is unknown if the text cannot be parsed, or has a symbol without a value.
   SizeExpression(std::string_view text, const Symbols& symbols);
 
   bool is_known() const { return !steps_.empty(); }

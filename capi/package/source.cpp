@@ -116,7 +116,7 @@ InputSpec to_spec(std::int64_t input, const Checks& checks) {
 }
 
 // Returns the axes from the outermost to the innermost one, as the kernels expect the elements to lie side by side:
-// row-major, or in the order of the stated strides. These are numbers where all inner axes are fixed.
+// row-major, or in the order of the stated strides. These are numbers if all inner axes are fixed.
 Dims order_of(std::int64_t input, const InputSpec& spec, const Checks& checks) {
   constexpr std::int64_t unstated = std::numeric_limits<std::int64_t>::max();
   const auto has_one_element = [&](std::int64_t axis) { return spec.is_fixed(axis) && spec.least[axis] <= 1; };

@@ -50,7 +50,7 @@ class Symbols {
     return found == numbers_.end() ? std::nullopt : std::optional(found->second);
   }
 
-  // Adds an axis to those of a symbol, once.
+  // Adds an axis to a symbol's axes, once.
   void add(const std::string& symbol, Axis axis) {
     if (axis.axis >= inputs_[static_cast<std::size_t>(axis.input)].least.size())
       malformed_input(axis.input, join("has no axis ", axis.axis, ", whose size is read"));

@@ -33,7 +33,7 @@ class Lines {
   std::string_view rest_;
 };
 
-// Returns the text between `before` and `after` where `text` begins with the one and ends with the other, else nullopt.
+// Returns the text between `before` and `after` if `text` begins with the one and ends with the other, else nullopt.
 inline std::optional<std::string_view> between(std::string_view text, std::string_view before, std::string_view after) {
   if (text.size() < before.size() + after.size() || !text.starts_with(before) || !text.ends_with(after))
     return std::nullopt;
@@ -58,7 +58,7 @@ struct CheckedLayout {
   std::vector<std::string_view> sizes, strides;
 };
 
-// Returns that of the first check in a text, or nullopt.
+// Returns the layout in the first check of a text, or nullopt.
 inline std::optional<CheckedLayout> checked_layout(std::string_view text) {
   constexpr std::string_view mark = "assert_size_stride(";
   const std::size_t at = text.find(mark);

@@ -55,7 +55,7 @@ class Place {
   }
 
  private:
-  // Returns what follows the last `mark`, or an empty text where that is far away.
+  // Returns what follows the last `mark`, or an empty text if that is far away.
   static std::string_view end_of(std::string_view text, char mark) {
     constexpr std::size_t far = 256;
     const std::string_view near = text.substr(text.size() - std::min(text.size(), far));

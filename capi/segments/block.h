@@ -24,7 +24,7 @@ struct BlockShape {
 };
 
 // Returns the shape of a block that is `numel` numbers at each point, between values of these sizes and base sizes.
-// Throws NEML2_ERROR_ARTIFACT where they do not fit.
+// Throws NEML2_ERROR_ARTIFACT if they do not fit.
 BlockShape block_shape(std::string name, std::int64_t numel, std::int64_t output_size, std::int64_t rows,
                        std::int64_t input_size, std::int64_t columns);
 
@@ -45,7 +45,7 @@ struct Directions {
   Vector<Tensor> of;
   Device device = {};
 
-  // Returns that of a value of this size, made of zeros where there was none.
+  // Returns the tensor of a value of this size, made of zeros if there was none.
   Tensor& at(std::size_t value, std::int64_t size);
 };
 

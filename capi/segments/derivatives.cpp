@@ -100,7 +100,7 @@ Vector<Tensor> Derivatives::vjp(const Chain& chain, const Vector<Tensor>& cotang
 
 Vector<Tensor> Derivatives::blocks(const Chain& chain) const {
   Vector<Tensor> result(all_.size());
-  if (chain.segments.size() == 1) {  // the blocks of the segment are those of the model
+  if (chain.segments.size() == 1) {  // the blocks of the segment are the model's
     for (std::size_t i = 0; i < all_.size(); ++i)
       for (const Block& block : chain.blocks.front())
         if (block.output == outputs_[all_[i].output] && block.input == inputs_[all_[i].input]) result[i] = block.data;

@@ -1,4 +1,4 @@
-// Derivatives of a model: which were compiled, and how they follow from those of its segments by the chain rule.
+// Derivatives of a model: which were compiled, and how they follow from its segments' by the chain rule.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ class Derivatives {
   Vector<Tensor> jvp(const Chain& chain, const Vector<Tensor>& tangents) const;
   // Returns one array per input, from one per output.
   Vector<Tensor> vjp(const Chain& chain, const Vector<Tensor>& cotangents) const;
-  // Returns one array per derivative, one row per point, or one row where it is not batched.
+  // Returns one array per derivative, one row per point, or one row if it is not batched.
   Vector<Tensor> blocks(const Chain& chain) const;
 
  private:
@@ -63,8 +63,8 @@ class Derivatives {
 
   std::vector<std::size_t> outputs_, inputs_;
   std::vector<Derivative> all_;
-  // Directions are pushed together where they reach the same outputs. By output: the number of its set of inputs; by
-  // input: that of its set of outputs; -1: none.
+  // Directions are pushed together if they reach the same outputs. By output: the number of its set of inputs; by
+  // input: the number of its set of outputs; -1: none.
   Vector<std::int64_t> output_set_, input_set_;
   Sets input_sets_, output_sets_;
 };

@@ -32,7 +32,7 @@ class FlatSystem {
   void residual(double* r, const double* u);
   // `singular` may be null.
   void step(double* du, std::int32_t* singular, const double* u);
-  // Throw NEML2_ERROR_UNSUPPORTED where the packages do not tell.
+  // Throw NEML2_ERROR_UNSUPPORTED if the packages do not tell.
   void jacobian(double* a, const double* u) const;
   void matvec(double* y, const double* u, const double* v) const;
 

@@ -61,7 +61,7 @@ Vector<Block> ForwardSegment::run(Chunk& chunk) const {
   return blocks;
 }
 
-// Derivatives are compiled for one change at all sites of an input. Where each site of the output depends on its own
+// Derivatives are compiled for one change at all sites of an input. If each site of the output depends on its own
 // site of the input only, that is the derivative at each site. Does it? Change the input at its first site, and see
 // what changes.
 void ForwardSegment::find_coupled_sites() {

@@ -20,7 +20,7 @@ std::vector<Dims> row_shapes(const std::vector<ValueGroup>& groups);
 void expect_operands(const Package& package, const std::vector<ValueGroup>& unknowns,
                      const std::vector<ValueGroup>& givens);
 
-// Group of values that stand side by side along the last axis: (points, sub-batch axes..., sum of base sizes) where
+// Group of values that stand side by side along the last axis: (points, sub-batch axes..., sum of base sizes) if
 // it keeps its sub-batch axes (block), else (points, sum of sizes).
 class ValueGroup {
  public:

@@ -31,9 +31,9 @@ class ImplicitSegment : public Segment {
   Operands prepare(Chunk& chunk) const;
   // Returns the system to solve from there.
   std::unique_ptr<newton::System> system(Operands at, bool whole_batch) const;
-  // Returns the blocks of dr/du, residual by residual. Throws NEML2_ERROR_UNSUPPORTED where no package gives them.
+  // Returns the blocks of dr/du, residual by residual. Throws NEML2_ERROR_UNSUPPORTED if no package gives them.
   Tensor jacobian(const Operands& at) const;
-  // Returns dr/du v, where a package gives it.
+  // Returns dr/du v, if a package gives it.
   std::optional<Groups> matvec(const Operands& at, const Groups& v) const;
   // Returns the derivatives at a solution, as the chunk asks for them; `all`: not only those that were compiled.
   Vector<Block> differentiate(const Operands& at, const Chunk& chunk, bool all = false) const;
@@ -43,7 +43,7 @@ class ImplicitSegment : public Segment {
 
   const std::vector<ValueGroup>& unknowns() const { return unknowns_; }
   const std::string& name() const { return packages_.residual.name(); }
-  // Throws NEML2_ERROR_UNSUPPORTED where the segment cannot be solved over tensors of a device.
+  // Throws NEML2_ERROR_UNSUPPORTED if the segment cannot be solved over tensors of a device.
   void require_device(Device device) const;
   bool has_given_sensitivity() const { return given_sensitivity_.has_value(); }
 

@@ -12,7 +12,7 @@ namespace neml2_capi::model {
 
 newton::LinearSettings linear_settings(const artifact::Krylov& krylov, bool whole_batch = false);
 
-// Throws NEML2_ERROR_UNSUPPORTED unless all groups are dense, and NEML2_ERROR_ARTIFACT where the packages do not fit.
+// Throws NEML2_ERROR_UNSUPPORTED unless all groups are dense, and NEML2_ERROR_ARTIFACT if the packages do not fit.
 void check_krylov(const SolverPackages& packages, const std::vector<artifact::Group>& unknowns,
                   const std::vector<artifact::Group>& residuals);
 

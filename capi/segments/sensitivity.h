@@ -20,7 +20,7 @@ class Sensitivity {
               const std::vector<ValueGroup>& unknowns, const std::vector<ValueGroup>& givens,
               const std::vector<std::string>& parameters, bool of_parameters, const Scope& scope);
 
-  // Returns one block per compiled pair or, where `all` are wanted, per pair of an unknown and a given.
+  // Returns one block per compiled pair or, if `all` are wanted, per pair of an unknown and a given.
   Vector<Block> run(const Operands& at, const Chunk& chunk, bool all = false) const;
 
   // Tells whether one direction takes no blocks, but one more Newton step, whose residual is its product with dr/dg.
@@ -35,7 +35,7 @@ class Sensitivity {
  private:
   void add_all_pairs(const std::vector<ValueGroup>& unknowns, const std::vector<ValueGroup>& givens,
                      const Scope& scope);
-  // Places the compiled pairs in the matrix of all unknowns by all givens or parameters, where no package does it.
+  // Places the compiled pairs in the matrix of all unknowns by all givens or parameters, if no package does it.
   void place_pairs(const std::vector<ValueGroup>& unknowns, const std::vector<ValueGroup>& givens,
                    const std::vector<std::string>& parameters, const Scope& scope);
   Tensor solve_dense(const Tensor& a, const Tensor& b) const;
@@ -44,14 +44,14 @@ class Sensitivity {
   Tensor solve_by_columns(const Vector<Tensor>& a, const Vector<Tensor>& b) const;
 
   const SolverPackages& solver_;
-  std::optional<Package> operator_;  // none where the other one takes its inputs, and does it all
+  std::optional<Package> operator_;  // none if the other one takes its inputs, and does it all
   std::optional<Package> solve_;     // none with a Krylov solver, or without packages
   std::optional<artifact::Krylov> krylov_;
   ParameterTail tail_;
   std::vector<PlacedPair> compiled_;
   // Pairs of all unknowns and givens, and the size of their matrix.
   std::vector<PlacedPair> all_;
-  std::vector<Dims> residual_shapes_, unknown_shapes_, given_shapes_;  // where no package solves
+  std::vector<Dims> residual_shapes_, unknown_shapes_, given_shapes_;  // if no package solves
   std::int64_t num_unknowns_ = 0, num_givens_ = 0;
   bool of_parameters_;
   std::set<std::size_t> interleaved_;  // values of groups in which variables stand site by site

@@ -29,7 +29,7 @@ struct SolverPackages {
   std::optional<artifact::Krylov> krylov;
   std::size_t num_residuals;  // groups
   ParameterTail tail;         // of the residual
-  bool any_batch = true;      // false where one has a number of points compiled in
+  bool any_batch = true;      // false if one has a number of points compiled in
 };
 
 }  // namespace neml2_capi::model

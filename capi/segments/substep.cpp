@@ -126,7 +126,7 @@ class Substepping {
                    [&](std::size_t value) { return select_rows(chunk_.values[value], rows); });
   }
 
-  // Returns the derivatives of the givens of a part of the increment with respect to those of the whole.
+  // Returns the derivatives of the givens of a part of the increment with respect to the whole's.
   Tensor given_directions(const SubstepPlan::Given& given, double a, double b, const Rows& rows) const {
     const auto points = static_cast<std::int64_t>(rows.size());
     return in_part(given, a, b, of_old_.of[given.value], rows, [&](std::size_t value) {
@@ -136,7 +136,7 @@ class Substepping {
     });
   }
 
-  // Returns what `given` is in the part [a, b] of an increment, or its derivatives there, from those of the whole.
+  // Returns what `given` is in the part [a, b] of an increment, or its derivatives there, from the whole's.
   template <class Whole>
   static Tensor in_part(const SubstepPlan::Given& given, double a, double b, const Tensor& old, const Rows& rows,
                         Whole&& whole) {

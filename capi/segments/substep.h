@@ -23,7 +23,7 @@ struct SubstepPlan {
   };
 
   // `needed` holds the givens of the residual, `predicted_from` what the predictor takes; what is not in the list stays
-  // as it is. Throws NEML2_ERROR_ARTIFACT where the list of substeps does not fit.
+  // as it is. Throws NEML2_ERROR_ARTIFACT if the list of substeps does not fit.
   SubstepPlan(const std::vector<artifact::Substep>& substeps, const std::vector<std::size_t>& unknowns,
               const std::vector<std::size_t>& needed, const std::vector<std::size_t>& predicted_from,
               std::int64_t levels, Scope& scope);

@@ -83,7 +83,7 @@ def block_shape(pair: Any, key: Key, slot: Slot, output_size: int, input_size: i
 
 
 def dense_shape(output: str, input: Key, output_shape: Shape, input_shape: Shape) -> BlockShape:
-    """Return the shape of a matrix of all components of the output by those of the input."""
+    """Return the shape of a matrix of all components of the output by all of the input."""
     rows, columns = prod(output_shape), prod(input_shape)
     shape = (*output_shape, *input_shape)
     return BlockShape(output, input, shape, True, rows, columns, 1, 1, 1, False)
@@ -140,7 +140,7 @@ def _lumped(shape: BlockShape, why: str) -> FatalError:
 
 
 def push_forward(blocks: Iterable[Block], outputs: Iterable[str], directions: Values) -> Values:
-    """Replace directions of a segment's inputs by those of its outputs.
+    """Replace directions of a segment's inputs by directions of its outputs.
 
     A direction that is not there is zero.
     """

@@ -59,7 +59,7 @@ class Run:
     segments: Sequence[tuple[Sequence[str], Sequence[Block]]]
 
     def push(self, directions: Values) -> Values:
-        """Directions of what is behind all segments, by those of inputs and parameters."""
+        """Return directions behind all segments, from directions of inputs and parameters."""
         return reduce(lambda d, s: push_forward(s[1], s[0], d), self.segments, directions)
 
     def pull(self, directions: Values) -> Values:
@@ -186,7 +186,7 @@ class Engine:
         """The compiled derivatives, in their order: (*B, *shape), or one that all points share."""
         own, pushed, blocks = {}, {}, []
         points = run.batch.points
-        if len(run.segments) == 1:  # whose blocks are those of the model
+        if len(run.segments) == 1:  # whose blocks are the model's
             own = {(s.output, s.input): matrices for s, matrices in run.segments[0][1]}
         for (output, key), derivative in self._compiled[by].items():
             if len(run.segments) > 1 and key not in pushed:
@@ -235,7 +235,7 @@ def _products(
     ends: Mapping[Key, Variable],
     made: Callable[[Array, Variable], Array],
 ) -> list[Array | None]:
-    """For each end of pairs (start, end) what is made of its direction, from those of its starts.
+    """Return for each end of pairs (start, end) its direction, from the directions of its starts.
 
     A start without a direction stands still, and so does an end that nothing moves.
     """

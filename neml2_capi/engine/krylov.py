@@ -3,7 +3,7 @@
 GMRES: Saad and Schultz, SIAM J. Sci. Stat. Comput. 7 (1986) 856.
 BiCGStab: van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992) 631.
 
-A point stops at |residual| < abs_tol or |residual| < rel_tol |b|, and also where that is NaN.
+A point stops at |residual| < abs_tol or |residual| < rel_tol |b|, and also if that is NaN.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Newton's method with line search, for a batch of independent systems r(u) = 0.
 
 It is the library's own iteration, written to be read: the engine in Python solves its implicit
-segments by it, and `neml2_capi.solvers` offers it for those of any model.
+segments by it, and `neml2_capi.solvers` offers it for any model.
 """
 
 from __future__ import annotations

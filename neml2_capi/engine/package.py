@@ -27,7 +27,7 @@ class Slot:
 class Package:
     """A graph that is called with any number of points, in the runs that it takes.
 
-    A run has as many points as the package was compiled for; and where the package takes a
+    A run has as many points as the package was compiled for; and if the package takes a
     parameter as one value for all points, only points at which that is the same.
     """
 
@@ -38,7 +38,7 @@ class Package:
         self._learn_outputs()
 
     def _learn_inputs(self) -> None:
-        # The batch axis is the leading one where it is dynamic. Where none is, it is the first.
+        # The batch axis is the leading one if it is dynamic. If none is, it is the first.
         given = self.graph.inputs
         dynamic = [bool(i.least) and i.least[0] != i.greatest[0] for i in given]
         self.fixed = not any(dynamic)

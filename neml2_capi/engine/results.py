@@ -45,7 +45,7 @@ class Batch:
     residual_norm: Array = field(init=False)
     suggested_cut: Array = field(init=False)
     residual_history: Array = field(init=False)  # of the last implicit segment
-    unknowns: dict[str, Array] = field(init=False)  # last iterates where a point failed, else NaN
+    unknowns: dict[str, Array] = field(init=False)  # last iterates if a point failed, else NaN
     #: What is not finite, in words, and the first point at which it is.
     non_finite: tuple[int, str] | None = None
     #: Points whose solve failed, also for what was given to them: their results are NaN.
@@ -112,7 +112,7 @@ class Batch:
                 self.suggested_cut[self.failed & ~begun & (now == before)] = 1.0
 
     def array(self, rows: Array, point: Shape, dtype: str, what: str) -> Array:
-        """Rows of points as (*B, *point), NaN where a solve failed; marks what is not finite."""
+        """Rows of points as (*B, *point), NaN if a solve failed; marks what is not finite."""
         rows = np.broadcast_to(rows.reshape(-1, *point), (self.points, *point)).astype(dtype)
         if np.issubdtype(dtype, np.floating):
             self.mark(np.asarray(~np.isfinite(as_vectors(rows)).all(axis=1)), what)
@@ -120,7 +120,7 @@ class Batch:
         return rows.reshape(self.shape + point)
 
     def adjoint(self, rows: Array, like: Array, point: Shape, dtype: str, what: str) -> Array:
-        """Rows of points, summed where `like` is one value for many points."""
+        """Rows of points, summed if `like` is one value for many points."""
         total = self.array(rows, point, dtype, what)
         leading = total.ndim - like.ndim
         repeated = tuple(

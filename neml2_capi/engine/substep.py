@@ -71,7 +71,7 @@ class Substepping:
         return result
 
     def _part(self, whole: Values, old: Values, a: float, b: float) -> Values:
-        """The givens of the part [a, b], or their derivatives, from those of the increment."""
+        """The givens of the part [a, b], or their derivatives, from the increment's."""
 
         def given(s: Any) -> Array:
             if s.role == "old_state":

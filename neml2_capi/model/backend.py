@@ -13,7 +13,7 @@ from neml2_capi.model.signature import Signature
 class Backend(Protocol):
     """Interface of what evaluates a model.
 
-    A method raises a FatalError where the backend is closed, or cannot do what is asked for.
+    A method raises a FatalError if the backend is closed, or cannot do what is asked for.
     """
 
     @property
@@ -26,7 +26,7 @@ class Backend(Protocol):
 
     @property
     def kind(self) -> Kind:
-        """The kind of the results; NUMPY: that of the arguments."""
+        """The kind of the results; NUMPY: the kind of the arguments."""
 
     @property
     def runtime(self) -> str:
@@ -44,14 +44,14 @@ class Backend(Protocol):
         """Free the model."""
 
     def _open(self) -> Any:
-        """Return what holds the model; FatalError where it is closed."""
+        """Return what holds the model; FatalError if it is closed."""
 
     def describe(self) -> dict[str, Any]:
         """Return what the artifact holds."""
 
     @property
     def implicit_segments(self) -> list[tuple[str, set[str]]]:
-        """The implicit segments, as of implicit_segments(); empty where that is not known."""
+        """The implicit segments, as of implicit_segments(); empty if that is not known."""
 
     def points_evaluated(self, device: int) -> int:
         """Return how many points a device of the scheduler has evaluated."""
@@ -65,7 +65,7 @@ class Backend(Protocol):
     def results(
         self, operation: Operation, inputs: Given, overrides: Given | None, directions: Any = None
     ) -> Any:
-        """Return what the function of Model returns; ConvergenceError where points failed."""
+        """Return what the function of Model returns; ConvergenceError if points failed."""
 
     def evaluate(
         self, operation: Operation, inputs: Given, overrides: Given | None, directions: Any = None

@@ -22,7 +22,7 @@ Key = tuple[str, ...]
 class Bound(NamedTuple):
     """An array as a call has it."""
 
-    #: Array that was given, or made where none was.
+    #: Array that was given, or made if none was.
     value: Any
     #: View of the same memory.
     array: Array
@@ -38,9 +38,9 @@ class Place(NamedTuple):
     #: The shape of one point.
     shape: Shape
     dtype: np.dtype[Any]
-    #: True where the call writes the array.
+    #: True if the call writes the array.
     written: bool
-    #: True where one value may serve all points, or be the sum over them.
+    #: True if one value may serve all points, or be the sum over them.
     repeats: bool
     #: The function that binds, and its arguments between the call and the array.
     function: Any
@@ -76,10 +76,10 @@ class Place(NamedTuple):
             return Bound(value, array, size)
         if own != batch and not (self.repeats and math.prod(own) == 1):
             raise self._refuse(
-                f"has the batch {own}; expected that of the call, {batch}"
+                f"has the batch {own}; expected the call's, {batch}"
                 if self.written
-                else f"has the batch {own}, which would have to be repeated to {batch}, that of "
-                f"the call: bind np.ascontiguousarray(np.broadcast_to(array, {batch + self.shape}))"
+                else f"has the batch {own}, which would have to be repeated to the call's, "
+                f"{batch}: bind np.ascontiguousarray(np.broadcast_to(array, {batch + self.shape}))"
             )
         stride = self._stride(array)
         if stride is None:  # one value
@@ -89,7 +89,7 @@ class Place(NamedTuple):
         return Bound(value, array, stride)
 
     def new(self, batch: Shape) -> Array:
-        """A new array: NaN, or 0 where that is no number of the type."""
+        """A new array: NaN, or 0 if that is no number of the type."""
         return np.full(batch + self.shape, math.nan if self.dtype.kind == "f" else 0, self.dtype)
 
     def attach(self, call: Any, bound: Bound | None) -> None:
@@ -132,7 +132,7 @@ class Place(NamedTuple):
             raise self._no_memory(value, str(error)) from error
 
     def _stride(self, array: Array) -> int | None:
-        """Elements from one point to the next; None where there is one point only."""
+        """Elements from one point to the next; None if there is one point only."""
         if not array.flags.aligned or any(stride % array.itemsize for stride in array.strides):
             raise self._not_in_place(array, f"is not aligned to its element type {array.dtype}")
         axes = [

@@ -79,7 +79,7 @@ class Call(Handle):
     adjoints: Arrays
     #: {output: {input or parameter: block}}
     derivatives: Mapping[str, Arrays]
-    #: Of each point: at least "status", 0 where all is well.
+    #: Of each point: at least "status", 0 if all is well.
     report: Arrays
 
     def __init__(self, model: Model, groups: Mapping[str, Any]) -> None:
@@ -119,7 +119,7 @@ class Call(Handle):
         Returns
         -------
         int
-            The greatest status of a point, 0 where all is well. 1 (NEML2_NON_FINITE): an explicit
+            The greatest status of a point, 0 if all is well. 1 (NEML2_NON_FINITE): an explicit
             result is NaN or infinite. 2 and 3 (NEML2_NOT_CONVERGED, NEML2_SINGULAR): the solve
             failed at some points, which `report["status"]` names; their results are left as they
             were, and the others are good.
@@ -134,7 +134,7 @@ class Call(Handle):
         return check(status) if status or listening else status
 
     def __call__(self) -> Arrays:
-        """Evaluate all points, as run(), and raise where some failed.
+        """Evaluate all points, as run(), and raise if some failed.
 
         Returns
         -------
@@ -146,7 +146,7 @@ class Call(Handle):
         FatalError
             As in run().
         ConvergenceError
-            Points failed. Its outputs are those of the call, in which these points are as they
+            Points failed. Its outputs are the call's, in which these points are as they
             were.
         """
         # Repeats run(), to call which takes a tenth of a small evaluation.
@@ -225,7 +225,7 @@ class Call(Handle):
             self._exchanged.clear()
 
     def swap(self, history: str, current: str) -> None:
-        """Exchange the array of an input with that of an output or another input.
+        """Exchange the array of an input with the array of an output or another input.
 
         `call.swap("stress~1", "stress")` at the end of a step makes the new stress the old one, and
         no value moves. From then on `call.inputs["stress~1"]` is the array that was
@@ -374,7 +374,7 @@ class Call(Handle):
         self._exchanged[history, current] = one.key, other.key
 
     def _at(self, group: str, name: str) -> tuple[Place, Bound]:
-        """Return what is bound at a name; FatalError where there is no such name, or nothing."""
+        """Return what is bound at a name; FatalError if there is no such name, or nothing."""
         bound = self._bound.get((group, name))
         if bound is None:
             raise self._places.at(group, name).label.refuse(
@@ -398,7 +398,7 @@ def _with_defaults(model: Model, groups: Mapping[str, Any]) -> dict[str, Any]:
     """`groups`, with new arrays for the outputs, and for what else is asked for by and by.
 
     Outputs that are not named are allocated all the same; what a tangent or a cotangent leads to is
-    where nothing is named; and the status always.
+    if nothing is named; and the status always.
     """
     check_mapping("inputs", groups["inputs"])
     report, derivatives = groups["report"], model.derivatives

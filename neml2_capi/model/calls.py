@@ -32,7 +32,7 @@ class Binding(NamedTuple):
     offset: int = 0
 
     def attach(self, call: Any, address: int) -> None:
-        """Bind what is there. It is not NULL, which unbinds, where there is no point at all."""
+        """Bind what is there. It is not NULL, which unbinds, if there is no point at all."""
         data = ffi.cast(_VOID, address + self.offset or 1)
         code = CODES[self.place.dtype]
         check(self.place.function(call, *self.place.leading, data, code, self.stride))
@@ -43,12 +43,12 @@ class Result(NamedTuple):
 
     shape: Shape
     bindings: Sequence[Binding]
-    #: True where zero is to be where nothing is written.
+    #: True if zero is to be where nothing is written.
     zeros: bool = False
 
 
 class _Call(NamedTuple):
-    """A call, and the addresses that are bound, where that of one is known."""
+    """A call, and the addresses that are bound, if they are known."""
 
     owner: Any
     bound: list[int]
@@ -109,7 +109,7 @@ class Calls:
         ]
 
     def _new_call(self) -> _Call:
-        """FatalError where the model is closed."""
+        """FatalError if the model is closed."""
         owner = self._backend.new_call()
         check(lib.neml2_call_block_order_set(owner[0], lib.NEML2_INPUT_FIRST))
         if not self._copies:

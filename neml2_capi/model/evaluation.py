@@ -52,7 +52,7 @@ class Evaluation(NamedTuple):
 
     status: int
     outputs: dict[str, Any]
-    #: Values per input, output, parameter or derivative that was asked for; None where absent.
+    #: Values per input, output, parameter or derivative that was asked for; None if absent.
     results: Sequence[Any]
     report: Report
 
@@ -87,7 +87,7 @@ class Operation(NamedTuple):
     results: str | None = None
     #: Name of these results in a Call.
     group: str = ""
-    #: True where it returns the outputs.
+    #: True if it returns the outputs.
     with_outputs: bool = True
 
     @property
@@ -104,7 +104,7 @@ class Operation(NamedTuple):
         return getattr(signature, self.directions[1]) if self.directions else ()
 
     def returned(self, signature: Signature, evaluation: Evaluation) -> Any:
-        """Return what the function of Model returns; ConvergenceError where points failed."""
+        """Return what the function of Model returns; ConvergenceError if points failed."""
         wanted = self.wanted(signature)
         named = None
         if self.results:

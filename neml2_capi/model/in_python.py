@@ -43,7 +43,7 @@ class InPython(Native):
     name = "python"
 
     def __init__(self, source: Source, kind: Kind) -> None:
-        """Load it. `kind` is that of the results, NUMPY for that of the arguments."""
+        """Load it. `kind` is the kind of the results, NUMPY for the arguments' kind."""
         if source.runtime not in ("auto", "builtin"):
             raise _refused(
                 f"runs on the built-in runtime: leave runtime={source.runtime!r} out", "runtime"
@@ -70,7 +70,7 @@ class InPython(Native):
     def results(
         self, operation: Operation, inputs: Given, overrides: Given | None, directions: Any = None
     ) -> Any:
-        """Return what the function of Model returns; ConvergenceError where points failed."""
+        """Return what the function of Model returns; ConvergenceError if points failed."""
         found = self.evaluate(operation, inputs, overrides, directions)
         return operation.returned(self.signature, found)
 

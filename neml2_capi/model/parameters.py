@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Parameters(Mapping[str, Any]):
-    """Views of a model's parameters, by qualified name or, where it is unique, last component.
+    """Views of a model's parameters, by qualified name or, if it is unique, last component.
 
     A view has the shape (*B, *base_shape), with B empty or one value per point. It shares the
     model's memory: `parameters["E"][...] = 100e3` takes effect from the next evaluation on, and so

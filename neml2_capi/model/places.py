@@ -115,7 +115,7 @@ class Places:
         )
 
     def _differentiated(self, name: str) -> tuple[int, Variables, Iterable[Derivative]]:
-        """The inputs or the parameters, where `name` is one, and their derivatives."""
+        """The inputs or the parameters, if `name` is one, and their derivatives."""
         model = self._model
         if name in model.inputs.index_of or not len(model.parameters):
             _find(model.inputs, name)
@@ -123,7 +123,7 @@ class Places:
         return lib.NEML2_PARAMETER, model.parameters, model.parameter_derivatives
 
     def _compiled(self, place: Place, compiled: bool) -> Place:
-        """`place`; the library's own error where that derivative was not compiled."""
+        """`place`; the library's own error if that derivative was not compiled."""
         if not compiled:
             place.attach(self._call, None)
         return place

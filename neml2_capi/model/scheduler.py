@@ -28,8 +28,8 @@ __all__ = ["Device", "Scheduler"]
 class Device(NamedTuple):
     """A device of a scheduler: what it is, and how many points it is given.
 
-    Of devices with capacity left that of the greatest `priority` is given the next sub-batch, and
-    the first one where they are equal.
+    Of devices with capacity left the one of the greatest `priority` gets the next sub-batch, and
+    the first one if they are equal.
     """
 
     #: "cpu", "cuda" or "cuda:1".
@@ -40,7 +40,7 @@ class Device(NamedTuple):
     capacity: int = 0
     #: Any finite number.
     priority: float = 1.0
-    #: As that of a Model.
+    #: As a Model's.
     runtime: str = "auto"
 
 
@@ -54,7 +54,7 @@ class Scheduler(Handle):
 
     The model is otherwise like any other. With one device, the calling thread evaluates sub-batch
     after sub-batch; with several, each has a thread of its own, and results differ by as much as
-    those of the devices do. There is one CPU at most, or one for each runtime that is named.
+    the devices' do. There is one CPU at most, or one for each runtime that is named.
 
     A copy, and a pickle, have the same devices. One thread at a time may use a scheduler; models
     that were loaded with it do not need it any more.
@@ -76,7 +76,7 @@ class Scheduler(Handle):
         batch_size
             The points of a sub-batch, for one device by its name; 0 has no bound.
         runtime
-            As that of a Model, for one device by its name.
+            As a Model's, for one device by its name.
 
         Raises
         ------
@@ -127,7 +127,7 @@ class Scheduler(Handle):
         Parameters
         ----------
         local_rank
-            The number of this process on its node, from 0; its device is that of this number modulo
+            The number of this process on its node, from 0; its device has this number modulo
             their count.
         local_size
             How many processes the node has.
@@ -148,7 +148,7 @@ class Scheduler(Handle):
 
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str], section: str = "scheduler") -> Scheduler:
-        """Read a table of a TOML file: that of one device, or of a list of them.
+        """Read a table of a TOML file: one device, or a list of them.
 
         ```toml
         [[scheduler.devices]]

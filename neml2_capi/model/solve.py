@@ -44,7 +44,7 @@ class Solve(Handle):
         inputs: Mapping[str, Any],
         param_overrides: Mapping[str, Any] | None = None,
     ) -> None:
-        """Begin; the arguments are those of Model.forward(), and are copied."""
+        """Begin; the arguments are the same as of Model.forward(), and are copied."""
         backend._open()
         model, kinds = backend.signature, Kinds()
         with (
@@ -67,7 +67,7 @@ class Solve(Handle):
         Returns
         -------
         System or None
-            The system, which is there until the solve goes on; None where there is none left.
+            The system, which is there until the solve goes on; None if there is none left.
 
         Raises
         ------

@@ -16,7 +16,7 @@ class Source(NamedTuple):
 
     #: Absolute.
     path: str
-    #: The name of the model where the path is that of a stub of several.
+    #: The name of the model if the path leads to a stub of several.
     name: str | None
     device: str | None
     dtype: str | None
@@ -36,7 +36,7 @@ def source_of(
         raise not_a_scheduler(scheduler)
     if target[0] is not None or runtime != "auto":
         raise FatalError(
-            "the devices and their runtimes are those of the scheduler: leave "
+            "the scheduler has the devices and their runtimes: leave "
             f"{'device' if target[0] else 'runtime'} out",
             lib.NEML2_ERROR_ARGUMENT,
             "device" if target[0] else "runtime",

@@ -38,7 +38,7 @@ class State:
             outputs, tangent = model.jacobian(inputs)  # as often as a host iterates
             state.advance(outputs)  # at the end of the step
 
-    It begins at zero, or at `initial`. Arrays are kept as copies, and never written; those of numpy
+    It begins at zero, or at `initial`. Arrays are kept as copies, and never written; numpy's
     cannot be. copy() is a step to which a host can return.
     """
 
@@ -166,7 +166,7 @@ class State:
 
 
 def batch_of(points: Any) -> tuple[int, ...]:
-    """The batch axes of so many points; FatalError where `points` is no number, nor several."""
+    """The batch axes of so many points; FatalError if `points` is no number, nor several."""
     sizes = points if isinstance(points, tuple | list) else (points,)
     try:
         axes = tuple(-1 if isinstance(size, bool) else operator.index(size) for size in sizes)

@@ -27,7 +27,7 @@ from neml2_capi.model.reports import REPORTS
 if TYPE_CHECKING:
     from neml2_capi.model.backend import Backend
 
-# Function of each operation, and what derivatives are with respect to, where that is a choice.
+# Function of each operation, and what derivatives are with respect to, if that is a choice.
 _FUNCTIONS = {
     "forward": (lib.neml2_model_forward, ()),
     "jvp": (lib.neml2_model_jvp, ()),
@@ -45,7 +45,7 @@ def evaluate(
     overrides: Mapping[str, Any] | None,
     directions: Any = None,
 ) -> Evaluation:
-    """Call the library. FatalError where it refuses."""
+    """Call the library. FatalError if it refuses."""
     handle, model = backend._open(), backend.signature
     wanted, along = operation.wanted(model), operation.along(model)
     report, kinds = NativeReport(backend), Kinds()
@@ -89,7 +89,7 @@ class NativeReport:
 
     def arrays(self) -> dict[str, Any]:
         arrays = {name: self.hand_out(self._get(kind)) for name, (kind, _) in REPORTS.items()}
-        history = owned("tensor")  # is there only where the option collect_history asked for it
+        history = owned("tensor")  # is there only if the option collect_history asked for it
         if lib.neml2_report_get(history, self.owner[0], lib.NEML2_REPORT_RESIDUAL_HISTORY) >= 0:
             arrays["residual_history"] = self.hand_out(history)
         return arrays

@@ -11,7 +11,7 @@
 !          rotation = 0, 0, 0             how the material turns meanwhile: axis times angle
 !          temperature = 0, fields = 0    at the end of the step /
 !
-! `&step` may be repeated. All points run at once where there is OpenMP; point p has 1 - (p - 1) / (2 points) of the
+! `&step` may be repeated. All points run at once if there is OpenMP; point p has 1 - (p - 1) / (2 points) of the
 ! strain. Printed are, for each point and each increment, its time, STRAN, STRESS, DDSDDE column by column and STATEV;
 ! and the increments that were cut.
 program umat_driver

@@ -106,7 +106,7 @@ contains
       if (maxval(abs(pack(next%stress, free))) <= 1e-10_real64 * maxval(abs(next%stress))) return
       dstrain = dstrain - correction(next, free)
     end do
-    cut = 0.25_real64 ! Abaqus' own, where equilibrium is not found
+    cut = 0.25_real64 ! Abaqus' own, if equilibrium is not found
   end subroutine increment
 
   subroutine call_umat(c, step, number, part, share, strain, dstrain, drot, next, pnewdt)
