@@ -128,12 +128,15 @@ class Native(Handle):
         """Return what the function of Model returns; ConvergenceError where points failed."""
         memory, array = self._memories[operation.name], np.ndarray
         slots = memory.slots
-        left = 0 if overrides is not None or listening else len(slots)
-        while left:
-            left -= 1
+        left = -1 if overrides is not None or listening or not self._repeatable else len(slots)
+        while left >= 0:
             try:
-                slot = slots.pop()
+                slot = slots.pop() if left else memory.new(self, inputs, directions)
             except IndexError:  # other threads use them
+                left = 0
+                continue
+            left -= 1
+            if slot is None:
                 break
             _, call, points, arity, directed, given, outputs, others = slot
             try:
@@ -176,14 +179,8 @@ class Native(Handle):
     def evaluate(
         self, operation: Operation, inputs: Given, overrides: Given | None, directions: Any = None
     ) -> Evaluation:
-        """Evaluate over tensors, and remember how it went."""
-        # Another thread may have the model forget meanwhile.
-        memory = self._memories[operation.name]
-        learns = self._repeatable and overrides is None and not listening
-        evaluation = tensors.evaluate(self, operation, inputs, overrides, directions)
-        if learns and memory.valid and evaluation.status <= lib.NEML2_NON_FINITE:
-            memory.learn(self, inputs, directions, evaluation)
-        return evaluation
+        """Evaluate over tensors."""
+        return tensors.evaluate(self, operation, inputs, overrides, directions)
 
     def new_call(self) -> Any:
         """Return the owner of a new neml2_call."""

@@ -1,9 +1,9 @@
-"""Repeated evaluations: values are copied to a call that was made for arguments of their form.
+"""Evaluations over numpy arrays and torch tensors: values are copied to a call for their form.
 
 A point is evaluated in less time than it takes to check arguments, wrap them in tensors and hand
-tensors out. When arguments of one form come a second time, a call is bound to arrays of its own;
-from then on values are copied in, evaluated, and copied out, as long as they are few. What a call
-cannot do, and points that fail, go through tensors, which tell of errors.
+tensors out. So a call is bound to arrays of its own, for arguments of one form; then values are
+copied in, evaluated, and copied out, as long as they are few. What a call cannot do, and points
+that fail, go through tensors, which tell of errors.
 """
 
 from __future__ import annotations
@@ -16,12 +16,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from neml2_capi._ffi.errors import FatalError, last_message
+from neml2_capi._ffi.kinds import TORCH
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.logs import drain
-from neml2_capi._ffi.tensor import Array, is_torch
+from neml2_capi._ffi.tensor import Array, common_batch, is_torch
 from neml2_capi._ffi.variables import Derivative
-from neml2_capi.model.binding import Key, Shape
-from neml2_capi.model.evaluation import OPERATIONS, Evaluation, Operation, warn_of_non_finite
+from neml2_capi.model.binding import Place, Shape
+from neml2_capi.model.evaluation import (
+    JVP,
+    OPERATIONS,
+    PARAM_JACOBIAN,
+    PARAM_VJP,
+    Operation,
+    warn_of_non_finite,
+)
 from neml2_capi.model.places import Places
 
 if TYPE_CHECKING:
@@ -30,7 +38,7 @@ if TYPE_CHECKING:
 #: The most bytes in the arrays of a call: beyond, copies cost more than they save.
 _LARGEST = 1 << 18
 #: The most forms that are remembered, and the most calls that are kept.
-_MOST = 32
+_MOST = 16
 
 _Named = tuple[str | None, str, Callable[[], Any]]
 
@@ -74,38 +82,38 @@ class Memory:
         self.valid = True
         #: The calls that no thread uses, the last one used at the end.
         self.slots: list[Slot] = []
-        # Forms that came, and whether a call can evaluate them.
-        self._seen: dict[tuple[Form, ...], bool] = {}
+        # Forms that a call cannot evaluate.
+        self._refused: set[tuple[Form, ...]] = set()
+        self._places: Places | None = None
 
-    def learn(
-        self,
-        backend: Backend,
-        inputs: Mapping[str, Any],
-        directions: Mapping[str, Any] | None,
-        evaluation: Evaluation,
-    ) -> None:
-        """Remember an evaluation over tensors that went well."""
+    def new(self, backend: Backend, inputs: Mapping[str, Any], directions: Any) -> Slot | None:
+        """Make a call for arguments of this form; None if tensors must evaluate them."""
         try:
-            forms = self._forms(backend, inputs, directions or {})
+            forms = self._forms(backend, inputs, {} if directions is None else directions)
         except LookupError:
-            return
-        seen = self._seen.get(forms)
-        if seen is None:
-            if len(self._seen) >= _MOST:
-                self._seen.clear()
-            self._seen[forms] = True
-        elif seen:
-            try:
-                self.slots.append(_slot(backend, self._operation, forms, evaluation))
-            except FatalError:
-                self._seen[forms] = False
-            del self.slots[:-_MOST]
+            return None
+        if forms in self._refused:
+            return None
+        try:
+            owner = backend.new_call()
+            self._places = self._places or Places(backend.signature, owner[0])
+            slot = _slot(backend, self._operation, forms, owner, self._places)
+        except FatalError:
+            if len(self._refused) >= _MOST:
+                self._refused.clear()
+            self._refused.add(forms)
+            return None
+        del self.slots[: 1 - _MOST]
+        return slot
 
     def _forms(
         self, backend: Backend, inputs: Mapping[str, Any], directions: Mapping[str, Any]
     ) -> tuple[Form, ...]:
-        """The forms of all arguments; LookupError where a call cannot take one."""
+        """The forms of all arguments; LookupError if a call cannot take one."""
         signature, forms = backend.signature, []
+        mapped = isinstance(inputs, Mapping) and isinstance(directions, Mapping)
+        if not mapped or len(inputs) != len(signature.inputs):
+            raise LookupError("tensors say what is wrong")
         arguments = ((inputs, signature.inputs), (directions, self._operation.along(signature)))
         for group, (values, variables) in enumerate(arguments):
             for name, value in values.items():
@@ -147,52 +155,76 @@ def plain(value: Any) -> Array:
 
 
 def _slot(
-    backend: Backend, operation: Operation, forms: tuple[Form, ...], evaluation: Evaluation
+    backend: Backend, operation: Operation, forms: tuple[Form, ...], owner: Any, places: Places
 ) -> Slot:
-    """A call that does what the evaluation did; FatalError where none can, or arrays are large."""
-    signature, owner = backend.signature, backend.new_call()
-    places = Places(signature, owner[0])
-    batch = places.at("outputs", signature.outputs.names[0]).batch_of(
-        next(iter(evaluation.outputs.values()))
-    )
-    arrays: list[Array] = []
+    """A call for arguments of these forms; FatalError if there is none, or arrays are large."""
+    signature = backend.signature
+    # Blocks of a model of one forward segment may have fewer axes: only results tell.
+    if operation.group == "derivatives" and any(v.sub_batch_shape for v in signature.outputs):
+        raise FatalError("the axes of blocks are not known")
+    groups = "inputs", operation.argument
+    given = [(form, places.at(groups[form.group], form.name)) for form in forms]
+    own = {place.key: place.label.batch_of(form.shape, place.shape) for form, place in given}
+    for index, name in enumerate(signature.parameters.names):
+        place = places.at("parameters", name)
+        own[place.key] = place.batch_of(backend.parameter(index))
+    batch = common_batch((places.at(*key).label, batch) for key, batch in own.items())
+    points, left = math.prod(batch), _LARGEST
+    if points == 0:
+        raise FatalError("there are no points")
 
-    def bound(key: Key, shape: Shape | None = None) -> Array:
-        """A new array that is bound; `shape` is for a sum over the points."""
-        place = places.at(*key)
-        array = np.empty(batch + place.shape if shape is None else shape, place.dtype)
-        if array.size == 0:
-            raise FatalError("there are no points")
+    def bound(place: Place, axes: Shape = batch) -> Array:
+        """A new array that is bound."""
+        nonlocal left
+        left -= math.prod(axes + place.shape) * place.dtype.itemsize
+        if left < 0:
+            raise FatalError("these arrays are large")
+        array = np.empty(axes + place.shape, place.dtype)
         place.attach(owner[0], place.bound(array, array, batch))
-        arrays.append(array)
         return array
 
-    def copier(key: Key, result: Any) -> Callable[[], Any]:
-        """Return what gives a new array like `result`."""
-        shape = tuple(result.shape)
-        if key[0] == "derivatives" and shape == places.at(*key).shape:  # one block for all points
-            buffer = bound(key).reshape(-1, *shape)[0, ...]
-        else:
-            buffer = bound(key, shape)
-        if not is_torch(result):
-            return buffer.copy
-        from_numpy = sys.modules["torch"].from_numpy
-        return lambda: from_numpy(buffer.copy())
+    is_of_torch = backend.kind is TORCH or any(
+        form.kind not in (np.ndarray, float) for form in forms
+    )
 
-    groups = "inputs", operation.argument
-    given = [(*form, bound((groups[form.group], form.name))) for form in forms]
-    outputs, others = [], list[_Named]() if operation.results else None
+    def copier(array: Array) -> Callable[[], Any]:
+        """Return what gives a new array of the results' kind."""
+        if not is_of_torch:
+            return array.copy
+        from_numpy = sys.modules["torch"].from_numpy
+        return lambda: from_numpy(array.copy())
+
+    def result(end: Any) -> _Named | None:
+        """The copier of a derivative, of an output's or of a variable's; None if there is none."""
+        if isinstance(end, Derivative):
+            place = places.at("derivatives", end.output, end.variable)
+            array = bound(place)
+            if not end.batched and operation.results == "derivatives":
+                array = array.reshape(-1, *place.shape)[0, ...]
+            return end.output, end.variable, copier(array)
+        if end.name not in compiled:
+            return None
+        place = places.at(operation.group, end.name)
+        # An adjoint is like its variable: the sum over the points, if that is one value.
+        axes = batch if operation is JVP else own[source, end.name]
+        return None, end.name, copier(bound(place, axes))
+
+    buffers = [(*form, bound(place)) for form, place in given]
+    outputs, others = [], None
     if operation.with_outputs:
-        outputs = [(n, copier(("outputs", n), out)) for n, out in evaluation.outputs.items()]
-    if others is not None:
-        for end, result in zip(operation.wanted(signature), evaluation.results, strict=True):
-            if isinstance(end, Derivative):
-                copy = copier((operation.group, end.output, end.variable), result)
-                others.append((end.output, end.variable, copy))
-            elif result is not None:
-                others.append((None, end.name, copier((operation.group, end.name), result)))
-    if sum(array.nbytes for array in arrays) > _LARGEST:
-        raise FatalError("these arrays are large")
+        named = signature.outputs.names
+        outputs = [(name, copier(bound(places.at("outputs", name)))) for name in named]
+    if operation.results:
+        source = "parameters" if operation is PARAM_VJP else "inputs"
+        derivatives = (
+            signature.parameter_derivatives
+            if operation in (PARAM_VJP, PARAM_JACOBIAN)
+            else signature.derivatives
+        )
+        compiled = {d.output if operation is JVP else d.variable for d in derivatives}
+        if not compiled:
+            raise FatalError("no derivatives were compiled")
+        others = [made for end in operation.wanted(signature) if (made := result(end))]
     arity = len(signature.inputs)
     directed = len(forms) - arity if operation.directions else None
-    return Slot(owner, owner[0], math.prod(batch), arity, directed, given, outputs, others)
+    return Slot(owner, owner[0], points, arity, directed, buffers, outputs, others)

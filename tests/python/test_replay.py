@@ -1,4 +1,4 @@
-"""A call that is like one before takes a shorter way, and nobody can tell but by the time."""
+"""Small evaluations go through calls that are kept: the bits are those of tensors."""
 
 from __future__ import annotations
 
@@ -65,10 +65,17 @@ def native(model: Model) -> Native:
     return model._engine
 
 
+def by_tensors(model: Model, function: Callable[[], Any]) -> Any:
+    """What `function` returns if it goes the general way."""
+    native(model)._repeatable = False
+    try:
+        return function()
+    finally:
+        native(model)._repeatable = True
+
+
 def replayed(function: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> Any:
     """What `function` returns when it cannot go the general way."""
-    for _ in range(2):
-        function()
     with monkeypatch.context() as patch:
         patch.setattr(Native, "evaluate", lambda *_: pytest.fail("this was not replayed"))
         return function()
@@ -91,9 +98,9 @@ def test_every_function_gives_the_same_bits_again(
     where = 0 if points is None else slice(points)
     inputs = {key: value[where] for key, value in recorded(name, "in").items()}
     for function in calls(model, inputs).values():
-        first = function()
+        expected = by_tensors(model, function)
         for _ in range(3):
-            same(function(), first)
+            same(function(), expected)
 
 
 @pytest.mark.parametrize("name", ["elasticity_parameters", "isotropic_hardening"])
@@ -103,8 +110,8 @@ def test_every_function_is_replayed(
     model = load(artifacts, name)
     inputs = {key: value[:2] for key, value in recorded(name, "in").items()}
     for kind, function in calls(model, inputs).items():
-        first = function()
-        same(replayed(function, monkeypatch), first)
+        expected = by_tensors(model, function)
+        same(replayed(function, monkeypatch), expected)
         assert kind in ("forward", "jvp", "vjp", "jacobian", "param_jacobian", "param_vjp")
 
 
