@@ -90,7 +90,7 @@ _DRIVING = {"strain", "total_strain", "deformation_rate"}
 
 def _given(model: Model, forces: Arrays, state: Arrays, step: int) -> Arrays:
     given = {}
-    for name in model.input_names:
+    for name in model.inputs.names:
         base, _, age = name.partition("~")
         given[name] = forces[base][step - bool(age)] if base in forces else state[base]
     return given

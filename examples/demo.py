@@ -52,8 +52,8 @@ def elastic_history(model: Model, amplitudes: Array, steps: int, period: int) ->
 def viscoplastic_history(model: Model, amplitudes: Array, steps: int, period: int) -> Array:
     """[step, point, 6] stresses; steps of 1 s, from a virgin state."""
     points = len(amplitudes)
-    state = {name.removesuffix("~1") for name in model.input_names if name.endswith("~1")}
-    state &= set(model.output_names)
+    state = {name.removesuffix("~1") for name in model.inputs.names if name.endswith("~1")}
+    state &= set(model.outputs.names)
     values = {
         variable.name: np.zeros((points, *variable.base_shape))
         for variable in model.outputs

@@ -59,13 +59,58 @@ def _raising_neml2(method: _Method) -> _Method:
 
 
 class Model(_Model):
-    """neml2_capi.torch.Model in place of neml2.aoti.Model: its errors are NEML2's, too."""
+    """neml2_capi.torch.Model with the lists of neml2.aoti.Model; its errors are NEML2's, too."""
 
     forward = _raising_neml2(_Model.forward)
     jvp = _raising_neml2(_Model.jvp)
     jacobian = _raising_neml2(_Model.jacobian)
     param_jacobian = _raising_neml2(_Model.param_jacobian)
     param_vjp = _raising_neml2(_Model.param_vjp)
+
+    @property
+    def input_names(self) -> list[str]:
+        """The names of the inputs, in order."""
+        return list(self.inputs.names)
+
+    @property
+    def output_names(self) -> list[str]:
+        """The names of the outputs, in order."""
+        return list(self.outputs.names)
+
+    @property
+    def input_base_shapes(self) -> list[list[int]]:
+        """The base shape of each input: [] for a Scalar, [6] for an SR2."""
+        return [list(variable.base_shape) for variable in self.inputs]
+
+    @property
+    def output_base_shapes(self) -> list[list[int]]:
+        """The base shape of each output."""
+        return [list(variable.base_shape) for variable in self.outputs]
+
+    @property
+    def parameter_base_shapes(self) -> dict[str, list[int]]:
+        """The base shape of each parameter, by its qualified name."""
+        return {variable.name: list(variable.base_shape) for variable in self.parameters}
+
+    @property
+    def input_sub_batch_shapes(self) -> list[list[int]]:
+        """The sub-batch shape of each input: the axes between the batch and the base."""
+        return [list(variable.sub_batch_shape) for variable in self.inputs]
+
+    @property
+    def output_sub_batch_shapes(self) -> list[list[int]]:
+        """The sub-batch shape of each output."""
+        return [list(variable.sub_batch_shape) for variable in self.outputs]
+
+    @property
+    def input_types(self) -> list[str]:
+        """The mathematical type of each input: "SR2", "Scalar"."""
+        return [variable.type for variable in self.inputs]
+
+    @property
+    def output_types(self) -> list[str]:
+        """The mathematical type of each output."""
+        return [variable.type for variable in self.outputs]
 
 
 class AOTIModel(torch.nn.Module):  # type: ignore[misc]

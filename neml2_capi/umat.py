@@ -123,7 +123,7 @@ def draft(
             for slot in mapping.parameters
             for value in np.ravel(model.named_parameters()[slot.variable.name])
         ]
-        history = f"{mapping.stress}~1" in model.input_names
+        history = f"{mapping.stress}~1" in model.inputs.names
     artifact = str(Path(path).resolve())
     if output:
         artifact = os.path.relpath(artifact, place.resolve().parent)

@@ -100,13 +100,13 @@ def _states(model: Model, file: Path) -> Arrays:
             states = {name: arrays[name] for name in arrays.files}
     except (ValueError, AttributeError) as error:
         raise click.ClickException(f"{file} is not an npz file of arrays: {error}") from error
-    missing = [name for name in model.input_names if name not in states]
+    missing = [name for name in model.inputs.names if name not in states]
     if missing:
         raise click.ClickException(f"{file} has no array of the inputs: {', '.join(missing)}")
-    lengths = {np.shape(states[name])[:1] for name in model.input_names}
+    lengths = {np.shape(states[name])[:1] for name in model.inputs.names}
     if len(lengths) != 1 or lengths & {(), (0,)}:
         raise click.ClickException(f"{file}: every array must have one row per point, as many each")
-    return {name: states[name] for name in model.input_names}
+    return {name: states[name] for name in model.inputs.names}
 
 
 def _number(value: float) -> str:

@@ -73,7 +73,7 @@ class Run:
     @property
     def known(self) -> list[str]:
         """All that can be written."""
-        outputs = self.model.output_names
+        outputs = self.model.outputs.names
         return [*(name for name in self.forces if name not in outputs), *outputs]
 
     def columns(self) -> dict[str, str]:
@@ -150,7 +150,7 @@ def _times(node: Node, model: Model) -> tuple[Array, str]:
     name = "t"
     if "input" in node:
         name = node["input"].text("the input that is the time")
-        node["input"].must_be_in(model.input_names, name, "input")
+        node["input"].must_be_in(model.inputs.names, name, "input")
     if "list" in node:
         for other in ("start", "end", "steps"):
             if other in node:
@@ -179,7 +179,7 @@ def _times(node: Node, model: Model) -> tuple[Array, str]:
 def prescribed(model: Model, time: str) -> list[Variable]:
     """The inputs that a file must prescribe."""
     histories = {history.input for history in model.histories if history.output or history.current}
-    optional = {time, *histories, *model.output_names}
+    optional = {time, *histories, *model.outputs.names}
     return [variable for variable in model.inputs if variable.name not in optional]
 
 

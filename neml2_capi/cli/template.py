@@ -50,7 +50,7 @@ def template(model: Model, artifact: str, file: str) -> str:
 
 
 def _sections(model: Model) -> Iterator[str]:
-    time = next((name for name in TIMES if name in model.input_names), "t")
+    time = next((name for name in TIMES if name in model.inputs.names), "t")
     if time != "t":
         yield f"input = {json.dumps(time)}\n"
     forces = prescribed(model, time)
@@ -77,7 +77,7 @@ def _sections(model: Model) -> Iterator[str]:
         "# least = 0.001\n"
         "\n[output]\n"
         'file = "results.csv"   # or .npz, which holds derivatives, too\n'
-        f"# variables = {json.dumps(model.output_names)}\n"
+        f"# variables = {json.dumps(model.outputs.names)}\n"
     )
     if model.derivatives:
         pairs = [f"{d.output}:{d.variable}" for d in model.derivatives]

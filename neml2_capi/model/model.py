@@ -163,7 +163,7 @@ class Model(Functions, Described):
         return reopened, (type(self), self._engine.name, self._source, setting_of(self))
 
     def __repr__(self) -> str:
-        signature = f"({', '.join(self.input_names)}) -> ({', '.join(self.output_names)})"
+        signature = f"({', '.join(self.inputs.names)}) -> ({', '.join(self.outputs.names)})"
         closed = ", closed" if self.closed else ""
         return f"<{type(self).__name__} {signature}, {self._dtype}{closed}>"
 

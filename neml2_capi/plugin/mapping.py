@@ -149,7 +149,7 @@ def _read(file: Path, model: Model) -> HostMapping:
     mapping.constants += [  # what is constant was so before
         Constant(f"{constant.name}~1", constant.values)
         for constant in mapping.constants
-        if f"{constant.name}~1" in model.input_names and f"{constant.name}~1" not in named
+        if f"{constant.name}~1" in model.inputs.names and f"{constant.name}~1" not in named
     ]
     for group, kind, place, variables in (
         ("state", "states", "statev", model.outputs),
@@ -287,7 +287,7 @@ def check(mapping: HostMapping, model: Model) -> None:
     places += [place.name for place in (*mapping.states, *mapping.fields)]
     given = [*places, *(constant.name for constant in mapping.constants)]
     given += [f"{name}~1" for name in (*given, mapping.stress)]
-    for name in model.input_names:
+    for name in model.inputs.names:
         if name not in given:
             raise PluginError(
                 f"The input {name!r} is not in the mapping. It can be strain, time or temperature "

@@ -52,7 +52,7 @@ def run_history(model: Model, forces: Arrays, state: Arrays) -> tuple[list[Array
     inputs, outputs = [], []
     for step in range(1, len(next(iter(forces.values())))):
         given = {}
-        for name in model.input_names:
+        for name in model.inputs.names:
             base, _, age = name.partition("~")
             if base in forces:
                 given[name] = forces[base][max(step - int(age or 0), 0)]

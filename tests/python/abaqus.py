@@ -267,7 +267,7 @@ def direct(
                 value = mandel(drot @ tensor(value) @ drot.T)
             value = value.reshape(slot.variable.base_shape)
             inputs[f"{slot.variable.name}~1"] = inputs[slot.variable.name] = value
-        outputs, blocks = model.jacobian({name: inputs[name] for name in model.input_names})
+        outputs, blocks = model.jacobian({name: inputs[name] for name in model.inputs.names})
         statev = np.zeros(case.nstatv)
         for slot in mapping.states:
             value = outputs[slot.variable.name]

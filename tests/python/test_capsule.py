@@ -150,7 +150,7 @@ def test_a_capsule_says_of_what_it_is(model: Model, artifacts: Artifacts, folder
     assert told["options"] == dict(model.options)
     assert (told["status"], told["message"]) == (lib.NEML2_NOT_CONVERGED, str(failure))
     assert (told["batch"], told["kept"]) == (6, "all")
-    assert told["operation"]["outputs"] == model.output_names
+    assert told["operation"]["outputs"] == model.outputs.names
     assert told["host"]["process"] == os.getpid()
 
 

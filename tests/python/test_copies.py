@@ -105,7 +105,7 @@ def test_a_pickle_is_small_and_independent_of_the_working_folder(
     pickled, pickled_graph = pickle.dumps(model), pickle.dumps(graph)
     assert len(pickled) < 1000 + len(str(tmp_path))
     monkeypatch.chdir("/")
-    assert pickle.loads(pickled).output_names == model.output_names
+    assert pickle.loads(pickled).outputs.names == model.outputs.names
     assert pickle.loads(pickled_graph).inputs == graph.inputs
     shutil.rmtree(tmp_path / "aoti")
     with pytest.raises(FatalError, match=f"no folder {tmp_path / 'aoti'}"):

@@ -106,7 +106,7 @@ def test_a_point_that_fails_is_reported(pair: tuple[Model, Model, Any]) -> None:
     if not cuda.unknowns:
         pytest.skip("the model is explicit")
     given = to_cuda(inputs)
-    force = next(name for name in cuda.input_names if name.endswith("strain"))
+    force = next(name for name in cuda.inputs.names if name.endswith("strain"))
     given[force][0, 0] = float("nan")
     with pytest.raises(ConvergenceError) as caught:
         cuda.forward(given)

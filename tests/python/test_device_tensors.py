@@ -89,7 +89,7 @@ def loading(points: int) -> dict[str, Array]:
         "strain": size * np.array([1.0, -0.4, -0.4, 0.1, 0.2, -0.1]),
         "t": np.full(points, 0.1),
     }
-    for name in Model(CHABOCHE).input_names:
+    for name in Model(CHABOCHE).inputs.names:
         scalar = name.split("~")[0] in ("t", "equivalent_plastic_strain")
         inputs.setdefault(name, np.zeros(points) if scalar else zero)
     return inputs

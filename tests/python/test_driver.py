@@ -154,7 +154,7 @@ def by_hand(
     for step in range(1, len(times)):
         new = {"t": times[step], **{key: value[step] for key, value in forces.items()}}
         inputs = {}
-        for key in model.input_names:
+        for key in model.inputs.names:
             base, age = base_of(key)
             inputs[key] = new[key] if key in new else past[-max(age, 1)][base]
         past.append({**new, **model.forward(inputs)})
@@ -176,7 +176,7 @@ def test_driving_is_stepping_by_hand(artifacts: Artifacts, name: str) -> None:
         for key, value in values.items():
             if key in results:  # constants are not
                 np.testing.assert_array_equal(results[key][step], value, err_msg=key)
-    assert set(model.output_names) <= set(results)
+    assert set(model.outputs.names) <= set(results)
     assert (results["substeps"][1:] == 1).all()
     for key, value in initial.items():
         if key in results:

@@ -192,7 +192,7 @@ def test_models_describe_themselves_alike(artifacts: Artifacts, name: str) -> No
     models = Model(artifacts[name], engine="python"), Model(artifacts[name])
     for what in (
         *("inputs", "outputs", "parameters", "unknowns", "histories", "dtype"),
-        *("derivatives", "parameter_derivatives", "output_sub_batch_shapes"),
+        *("derivatives", "parameter_derivatives"),
     ):
         found, expected = (getattr(model, what) for model in models)
         assert found == expected if what == "dtype" else list(found) == list(expected), what

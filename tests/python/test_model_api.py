@@ -54,13 +54,12 @@ def step(model: Model, strain: NDArray[np.float64], dt: float = 1.0) -> dict[str
 
 
 def test_elasticity_describes_itself(model: Model) -> None:
-    assert model.input_names == ["strain"]
-    assert model.output_names == ["stress"]
-    assert model.input_base_shapes == [[6]]
-    assert model.output_base_shapes == [[6]]
-    assert model.parameter_base_shapes == {"elasticity.E": []}
-    assert model.input_sub_batch_shapes == model.output_sub_batch_shapes == [[]]
-    assert model.input_types == model.output_types == ["SR2"]
+    assert model.inputs.names == ["strain"]
+    assert model.outputs.names == ["stress"]
+    assert model.inputs[0].base_shape == model.outputs[0].base_shape == (6,)
+    assert [(p.name, p.base_shape) for p in model.parameters] == [("elasticity.E", ())]
+    assert model.inputs[0].sub_batch_shape == model.outputs[0].sub_batch_shape == ()
+    assert model.inputs[0].type == model.outputs[0].type == "SR2"
     assert model.device == "cpu"
     assert model.dtype == np.float64
     assert model.inputs[0] == Variable("strain", "SR2", (6,), (), "float64")
@@ -69,18 +68,17 @@ def test_elasticity_describes_itself(model: Model) -> None:
 
 def test_a_viscoplastic_model_describes_itself(viscoplastic: Model) -> None:
     types = {variable.name: variable.type for variable in viscoplastic.inputs}
-    shapes = dict(zip(viscoplastic.input_names, viscoplastic.input_base_shapes, strict=True))
-    assert (types["t~1"], shapes["t~1"]) == ("Scalar", [])
-    assert (types["X1~1"], shapes["X1~1"]) == ("SR2", [6])
-    assert set(viscoplastic.output_names) == {"stress", "equivalent_plastic_strain", "X1", "X2"}
-    assert {f"{name}~1" for name in viscoplastic.output_names} < set(viscoplastic.input_names)
+    shapes = {variable.name: variable.base_shape for variable in viscoplastic.inputs}
+    assert (types["t~1"], shapes["t~1"]) == ("Scalar", ())
+    assert (types["X1~1"], shapes["X1~1"]) == ("SR2", (6,))
+    assert set(viscoplastic.outputs.names) == {"stress", "equivalent_plastic_strain", "X1", "X2"}
+    assert {f"{name}~1" for name in viscoplastic.outputs.names} < set(viscoplastic.inputs.names)
 
 
 def test_grains_of_a_point_are_sub_batch_axes(artifacts: Artifacts) -> None:
     model = Model(artifacts["elasticity_grains"])
-    assert model.input_sub_batch_shapes == model.output_sub_batch_shapes == [[5]]
-    assert model.input_base_shapes == model.output_base_shapes == [[6]]
-    assert model.inputs[0].sub_batch_shape == (5,)
+    assert model.inputs[0].sub_batch_shape == model.outputs[0].sub_batch_shape == (5,)
+    assert model.inputs[0].base_shape == model.outputs[0].base_shape == (6,)
     assert model.forward({"strain": np.zeros((3, 5, 6))})["stress"].shape == (3, 5, 6)
 
 
@@ -200,7 +198,7 @@ def test_a_number_for_a_scalar_broadcasts_with_the_batch(viscoplastic: Model) ->
 
 
 def test_results_come_in_the_order_of_the_outputs(viscoplastic: Model) -> None:
-    assert list(viscoplastic.forward(step(viscoplastic, STRAIN))) == viscoplastic.output_names
+    assert list(viscoplastic.forward(step(viscoplastic, STRAIN))) == viscoplastic.outputs.names
 
 
 def test_results_are_new_arrays_that_outlive_the_model(model: Model) -> None:
@@ -301,7 +299,7 @@ def test_a_closed_model_says_so(artifacts: Artifacts) -> None:
     assert "closed" in repr(model)
     assert repr(options) == "<Options of a closed model>"
     assert repr(parameters) == "<Parameters of a closed model>"
-    assert model.input_names == ["strain"]
+    assert model.inputs.names == ["strain"]
     for use in (
         lambda: model.forward({"strain": STRAIN}),
         lambda: options["atol"],
@@ -515,7 +513,7 @@ def test_points_that_do_not_converge_are_told_apart(viscoplastic: Model) -> None
     assert (error.report["status"] != 0).tolist() == [False, True, False]
     assert error.report["iterations"].tolist()[1] == 2
     assert error.report["residual_norm"].tolist()[1] > viscoplastic.options["atol"]
-    assert list(error.outputs) == viscoplastic.output_names
+    assert list(error.outputs) == viscoplastic.outputs.names
     for values in error.outputs.values():
         assert np.isnan(values[1]).all()
         assert np.isfinite(values[[0, 2]]).all()

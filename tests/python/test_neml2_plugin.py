@@ -88,6 +88,17 @@ def test_the_stub_gives_a_model_of_neml2(neml2: Any, elasticity: Any, plugin: An
     assert relative_error(stress.data, eager(strain).data.detach()) < 1e-12
 
 
+def test_a_model_has_the_lists_of_neml2s(plugin: Any, artifacts: Artifacts) -> None:
+    model = plugin.Model(PREBUILT / "elasticity")
+    assert (model.input_names, model.output_names) == (["strain"], ["stress"])
+    assert model.input_base_shapes == model.output_base_shapes == [[6]]
+    assert model.input_sub_batch_shapes == model.output_sub_batch_shapes == [[]]
+    assert model.input_types == model.output_types == ["SR2"]
+    assert plugin.Model(artifacts["elasticity_grains"]).input_sub_batch_shapes == [[5]]
+    parameters = plugin.Model(artifacts["elasticity_parameters"]).parameter_base_shapes
+    assert parameters and set(map(tuple, parameters.values())) == {()}
+
+
 def test_any_batch_typed_or_not(neml2: Any, elasticity: Any, model: Model) -> None:
     for shape in ((6,), (0, 6), (2, 2, 6)):
         strain = np.resize(STRAIN, shape)

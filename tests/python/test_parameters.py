@@ -184,7 +184,7 @@ def test_an_unknown_name_lists_the_parameters(model: Model) -> None:
 def test_a_model_without_parameters_says_so(artifacts: Mapping[str, Path]) -> None:
     model = Model(artifacts["viscoplastic"])
     assert dict(model.named_parameters()) == {}
-    assert model.parameter_base_shapes == {}
+    assert list(model.parameters) == []
     with pytest.raises(UnknownNameError, match="There are no parameters"):
         model.set_parameter("E", 1.0)
 

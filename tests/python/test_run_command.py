@@ -498,7 +498,7 @@ def test_a_template_runs_as_it_stands(artifacts: Artifacts, tmp_path: Path, name
     model = Model(artifacts[name])
     rows = list(csv.DictReader((tmp_path / "results.csv").open()))
     assert len(rows) == 101
-    for output in model.output_names:
+    for output in model.outputs.names:
         assert any(column.startswith(output) for column in rows[0])
 
 

@@ -492,7 +492,6 @@ class Law:
         self.outputs = Variables("output", [stress, *states])
         self.parameters = Variables("parameter", [])
         self.derivatives = [Derivative("stress", "strain", (6, 6), True)]
-        self.input_names = self.inputs.names
         self.histories = [History(f"{state.name}~1", 1, state.name, None) for state in states]
 
     def __enter__(self) -> Law:

@@ -40,5 +40,5 @@ def train(folder: Path, strain: torch.Tensor, measured: torch.Tensor) -> float:
     torch.autograd.backward(loss)
     optimizer.step()
     material["E"] = 1e5
-    print(material["E"], material.model.output_names)
+    print(material["E"], material.model.outputs.names)
     return float(loss)

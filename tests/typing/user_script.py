@@ -70,7 +70,9 @@ def load(folder: Path) -> Model:
         assert_type(other, Model)
         print(other.closed, other)
     inputs: list[Variable] = list(model.inputs)
-    print([variable.name for variable in inputs], model.outputs[0].base_shape, model.output_types)
+    print(
+        [variable.name for variable in inputs], model.outputs[0].base_shape, model.outputs[0].type
+    )
     for history in model.histories:
         print(history.input, history.age, history.output or history.current)
     print(model.describe()["leaf"], {d.output: d.shape for d in model.derivatives})
