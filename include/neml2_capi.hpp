@@ -70,8 +70,8 @@
  *             noexcept can throw std::bad_alloc too.
  * Ownership   Objects own their C handle; they move and do not copy. Tensor::share() makes another handle to the same
  *             storage. get() lends the handle to a C function; Tensor, Model and Report take one over, and
- *             release() gives it up, but for a Model's, which its calls share. An object that was moved from refuses
- *             every use with an Error. Arguments are borrowed for the length of a call, but for arrays that are bound
+ *             release() gives it up, except a Model's, which its calls share. An object that was moved from refuses
+ *             every use with an Error. Arguments are borrowed for the length of a call, except arrays that are bound
  *             or wrapped.
  * Arrays      Wherever an Array or a ConstArray is wanted, give a std::vector, std::array, C array, std::span or
  *             Span(pointer, size) of numbers, also nested (std::array<double, 6> is six numbers), anything else with
@@ -513,7 +513,7 @@ class Tensor : public detail::Handle<neml2_tensor, neml2_tensor_free> {
     return zeros(detail::dtype_of<T>(), shape);
   }
 
-  /** The same, with the element type, one of NEML2_FLOAT64 and so on, told at run time. */
+  /** The same, with the element type, one of NEML2_FLOAT64 and so on, chosen at run time. */
   static Tensor zeros(int32_t dtype, const Shape& shape) {
     return Tensor(detail::made(neml2_tensor_create, dtype, axes(shape), shape.data()));
   }

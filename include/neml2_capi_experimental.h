@@ -131,7 +131,7 @@ NEML2_CAPI int32_t neml2_graph_constant_set(neml2_graph *graph, int64_t count, c
  * libtorch
  *
  * libtorch has what the built-in runtime lacks, convolutions or attention for example: torch 2.10 or later, on the CPU.
- * Nothing here is linked with it. A process can hold one libtorch: the one that is loaded already, whoever loaded it;
+ * Nothing here is linked with it. A process can hold one libtorch: the one that is loaded already, by any part of it;
  * else the one that the environment variable NEML2_CAPI_LIBTORCH names (the file libtorch_cpu.so, its folder, or the
  * folder of the Python package torch); else the one that was suggested.
  * ------------------------------------------------------------------------------------------- */
@@ -220,7 +220,7 @@ NEML2_CAPI int32_t neml2_operator_register(const char *schema, neml2_operator_fn
 
 /** Unregister an operator, by its name, "mylib::scale.overload", or its whole schema: when this returns, no thread is
  *  in the function, and none will call it again. A package that was loaded before fails with UNSUPPORTED when it calls
- *  the operator, even if the name is registered anew. ARGUMENT if the function itself calls this.
+ *  the operator, even if the name is registered again. ARGUMENT if the function itself calls this.
  *  Errors: NAME. Threads: any. */
 NEML2_CAPI int32_t neml2_operator_unregister(const char *name);
 

@@ -48,7 +48,7 @@ class Graph : public detail::Handle<neml2_graph, neml2_graph_free> {
 
   explicit Graph(const Source& source) : Handle(detail::opened(neml2_graph_open, source)) {}
 
-  /** Throws what the constructor would, but for what only code can tell: the package is not loaded. Returns the runtime
+  /** Throws what the constructor would, as far as that needs no code of the package to run. Returns the runtime
    *  that would be taken, one of NEML2_RUNTIME_*. */
   static int32_t check(const Source& source) {
     const neml2_source given = source.get();
@@ -81,7 +81,7 @@ class Graph : public detail::Handle<neml2_graph, neml2_graph_free> {
   }
 
   /** Run the graph. The outputs may share storage with the inputs and with one another, and need not be row-major. With
-   *  `guards` false the inputs are not checked, but for their number, and not copied if they lie in memory otherwise
+   *  `guards` false the inputs are not checked, except their number, and not copied if they lie in memory otherwise
    *  than the package wants: those that do not fit give wrong results, or end the process. */
   std::vector<Tensor> run(const std::vector<std::reference_wrapper<const Tensor>>& inputs, bool guards = true) const {
     std::vector<neml2_tensor*> given, made(static_cast<std::size_t>(output_count()));

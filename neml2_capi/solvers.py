@@ -4,8 +4,8 @@
 
     outputs = model.forward(inputs, solver=Newton(rtol=1e-10, hook=print))
 
-A solver is any callable that takes a System and ends with `system.accept(u)`. Whoever wants the
-loop over the implicit segments, too, takes it from `model.solve(inputs)`:
+A solver is any callable that takes a System and ends with `system.accept(u)`. To write the
+loop over the implicit segments as well, take it from `model.solve(inputs)`:
 
     with model.solve(inputs) as solve:
         for system in solve:

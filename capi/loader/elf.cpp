@@ -87,7 +87,7 @@ class Strings {
     return rest.substr(0, end);
   }
 
-  // Every name in use must be told: one that stays by use(), one that changes by replace(), with its new beginning.
+  // Every name in use must be passed: one that stays to use(), one that changes to replace(), with its new beginning.
   void use(std::uint64_t name) { kept_.push_back(name); }
   void replace(std::uint64_t name, std::string_view beginning) { replaced_.emplace(name, beginning); }
 

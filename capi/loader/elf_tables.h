@@ -26,7 +26,7 @@ using VisitDefined = std::function<void(const Elf64_Verdef& version, std::uint64
 void each_needed_version(const File& file, const DynamicSection& dynamic, const VisitNeeded& visit);
 void each_defined_version(const File& file, const DynamicSection& dynamic, const VisitDefined& define);
 
-// Every symbol has a version that is told, of a library that is needed.
+// Every symbol has a known version, of a library that is needed.
 void check_versions(const File& file, const DynamicSection& dynamic, std::uint64_t symbols);
 
 // Relocations write into writable segments, and take symbols that are there.

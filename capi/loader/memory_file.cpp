@@ -119,7 +119,7 @@ MemoryFile::MemoryFile(std::string_view name, std::string_view content, const st
     if (take_named(folder, name, content)) return;
     note_refusal(folder);
   }
-  // Last, since whoever writes the file anew would change code that runs.
+  // Last, since another write to the file would change code that runs.
   if (!original.empty() && take_nameless(open(original.c_str(), O_RDONLY | O_CLOEXEC), {})) return;
   const std::string message = join("No place was found where the code of the package, ", content.size(),
                                    " bytes, may be written and executed: ", refused_, ". ",

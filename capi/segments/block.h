@@ -16,7 +16,7 @@ struct BlockShape {
   std::int64_t rows = 1, columns = 1;  // of the matrix at one site: components of the output and of the input
   std::int64_t sites = 1;              // matrices at one point; 1: the same at every site
   std::int64_t output_sites = 1, input_sites = 1;
-  // True for the derivative for one change at all sites of the input: what a change at one site does, nobody knows.
+  // True for the derivative for one change at all sites of the input: what a change at one site does is not known.
   bool lumped = false;
 
   std::int64_t output_size() const { return output_sites * rows; }

@@ -54,7 +54,7 @@ class GraphCall {
 // Throws NEML2_ERROR_ARTIFACT unless the package has this many inputs and outputs.
 void expect_arity(const Package& package, std::size_t inputs, std::size_t outputs);
 
-// Throws NEML2_ERROR_ARTIFACT unless input `i` has this shape at each point, but for how it is divided into axes. `who`
+// Throws NEML2_ERROR_ARTIFACT unless input `i` has this shape at each point, however it is divided into axes. `who`
 // makes it.
 void expect_taken(const Package& package, std::size_t i, const Dims& shape, const std::string& who);
 

@@ -27,7 +27,7 @@ class ImplicitSegment : public Segment {
   std::int64_t bytes_per_point() const override;
   std::vector<std::size_t> uniform_parameters() const override;
 
-  // Steps of run(), for whoever has a solver of their own. The first predicts the unknowns, and packs them.
+  // Steps of run(), for a caller with a solver of its own. The first predicts the unknowns, and packs them.
   Operands prepare(Chunk& chunk) const;
   // Returns the system to solve from there.
   std::unique_ptr<newton::System> system(Operands at, bool whole_batch) const;

@@ -198,7 +198,7 @@ class Call(Handle):
         adjoints : mapping, optional
             Gradients, by input or parameter.
         report : mapping or bool, optional
-            What is told of each point.
+            What is reported of each point.
 
         Raises
         ------

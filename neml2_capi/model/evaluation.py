@@ -40,7 +40,7 @@ class Report(Protocol):
 
 
 def warn_of_non_finite(message: str) -> None:
-    """Warn whoever called this package of results that are not finite, as numpy does."""
+    """Warn the caller of this package of results that are not finite, as numpy does."""
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("neml2_capi."):
         frame, level = frame.f_back, level + 1

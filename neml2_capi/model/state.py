@@ -239,7 +239,7 @@ def _kept(value: Any) -> Any:
 
 
 def _frozen(value: Any) -> Any:
-    """An array that copies of the state share, and nobody writes."""
+    """A read-only array that copies of the state share."""
     if isinstance(value, np.ndarray):
         value.flags.writeable = False
     return value

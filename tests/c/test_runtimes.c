@@ -1,4 +1,4 @@
-/* What packages run on is chosen at load, and told. If NEML2_CAPI_LIBTORCH is set, libtorch runs them, too. */
+/* The runtime of packages is chosen at load, and reported. If NEML2_CAPI_LIBTORCH is set, libtorch runs them, too. */
 #include "materials.h"
 
 static const char *package(void) {

@@ -1,4 +1,4 @@
-// Several errors of one package, told together.
+// Several errors of one package, in one message.
 #include <stdexcept>
 
 #include "capi/package/collected_errors.h"

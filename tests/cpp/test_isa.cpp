@@ -1,4 +1,4 @@
-// What a package needs of the machine, as told by its metadata and its debug information.
+// What a package needs of the machine, from its metadata and its debug information.
 #include <sys/utsname.h>
 
 #include <algorithm>

@@ -39,7 +39,7 @@ _BARE = (
 )
 _WORDS = (
     "another",
-    "All holds but the words of one message: what was compiled is told as Present.",
+    "All holds except the words of one message, which lists compiled parameters as Present.",
 )
 #: Why a test does not pass, by a part of its name: "another", if this library does something
 #: else and means to, or "not applicable", if the test is of NEML2's insides.

@@ -85,7 +85,7 @@ def assert_agreement(
     expected = dict(evaluations(native, name, x))
     found = dict(evaluations(other, name, x))
     assert found.keys() == expected.keys()
-    # What is zero but for round-off: a residual that has converged, a derivative by gamma~1.
+    # What is zero except for round-off: a residual that has converged, a derivative by gamma~1.
     noise = {"report residual_norm": 1e-7, "report residual_history": 1e-7, "vjp gamma~1": 1e-4}
     for what, value in expected.items():
         scale = np.abs(value[np.isfinite(value)]).max(initial=0.0)

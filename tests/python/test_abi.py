@@ -42,7 +42,7 @@ HEADER = """
 /** Opens. */
 NEML2_CAPI int32_t neml2_open(const char *path);
 
-/** What is told. */
+/** What is reported. */
 typedef struct neml2_info {
   int64_t size;
   int32_t kind; /**< of it */
@@ -68,7 +68,7 @@ def test_what_changes_is_of_the_release_under_way_and_must_be_told() -> None:
 
 def test_what_is_removed_must_be_told_until_the_next_release() -> None:
     before = abi.described(parts_of(HEADER), "", "0.1.0")
-    header = HEADER[HEADER.index("/** What is told") :]
+    header = HEADER[HEADER.index("/** What is reported") :]
     after = abi.described(parts_of(header), before, "0.2.0")
     assert "0.2.0 removed neml2_open\n" in after
     assert abi.untold(after, "## 0.2.0", "0.2.0") == ["neml2_open"]

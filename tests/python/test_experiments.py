@@ -1,4 +1,4 @@
-"""What experiments, drive(), states and results refuse: numbers that nobody can mean."""
+"""What experiments, drive(), states and results refuse: numbers without a meaning."""
 
 from __future__ import annotations
 

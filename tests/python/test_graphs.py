@@ -92,7 +92,7 @@ def test_inputs_are_described(signatures: Path) -> None:
 
 
 def test_every_output_of_ours_has_a_shape_and_an_element_type(artifacts: Any) -> None:
-    """But for element types that operators outside of a package give."""
+    """Except element types that operators outside of a package return."""
     for name in ("elasticity", "viscoplastic"):
         for package in sorted(artifacts[name].rglob("*.pt2")):
             graph = Graph(package)

@@ -60,7 +60,7 @@ def networks() -> Path:
 
 
 def close(ours: Array, theirs: Array, tolerance: float) -> None:
-    """Equal but for round-off, by the greatest value."""
+    """Equal except for round-off, by the greatest value."""
     assert ours.shape == theirs.shape
     scale = max(float(np.abs(theirs).max(initial=0.0)), 1e-300)
     assert float(np.abs(ours - theirs).max(initial=0.0)) <= tolerance * scale
@@ -208,7 +208,7 @@ def test_a_custom_operator_is_called_with_arguments_of_all_kinds(networks: Path)
 
 
 def test_a_library_in_c_registers_an_operator(networks: Path) -> None:
-    """Without Python's torch: the library is linked with libtorch, and its schema is told."""
+    """Without Python's torch: the library is linked with libtorch, and its schema is declared."""
     place = Path(libtorch()[0]).parent
     library = folder() / "custom_operator.so"
     link = (f"-L{place}", "-ltorch_cpu", f"-Wl,-rpath-link,{place}")

@@ -142,7 +142,7 @@ def plug_in(artifact: Callable[[str], Path], tmp_path: Path) -> Callable[..., Pa
     """The library of a law; of a mapping, if edits change the draft."""
 
     def made(name: str, *edits: tuple[str, str]) -> Path:
-        stem = f"{name}{len(list(tmp_path.glob('*.so')))}"  # an open library is not made anew
+        stem = f"{name}{len(list(tmp_path.glob('*.so')))}"  # an open library is not made again
         library, mapping = tmp_path / f"lib{stem}.so", tmp_path / f"{stem}.nml"
         text = draft(artifact(name), mapping)
         for old, new in edits:

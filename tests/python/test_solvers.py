@@ -1,4 +1,4 @@
-"""Whoever solves the nonlinear systems by himself gets what the library gets."""
+"""Solving the nonlinear systems by hand gives what the library gives."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_a_thousand_sets_interrupted_at_half_and_resumed_are_as_one_after_anothe
 def test_a_rank_that_dies_ends_the_job_and_the_next_one_goes_on(
     command: list[str], environment: dict[str, str], artifacts: Artifacts, tmp_path: Path
 ) -> None:
-    # MPI ends all ranks with one: nobody is left who could try its set again.
+    # MPI ends all ranks with one: none is left to try its set again.
     assert called(command, environment).returncode != 0
     assert 250 < made(tmp_path / "sweep") < HALF
     results = finished(command, environment, tmp_path)

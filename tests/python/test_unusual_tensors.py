@@ -44,7 +44,7 @@ def test_tensors_that_a_model_cannot_take_are_told_what_to_be(
 
 @pytest.mark.parametrize("tensor", [STRAIN.bfloat16(), STRAIN[:1].bfloat16()])
 def test_bfloat16_is_named_wherever_arrays_are_taken(model: Model, tensor: Any) -> None:
-    """And nobody is told that numpy lacks it."""
+    """And there is no message that numpy lacks it."""
     with pytest.raises(FatalError, match=r"strain.*must be float64; got bfloat16"):
         drive(model, [0.0, 1.0], {"strain": tensor})
     with pytest.raises(FatalError, match=r"strain.*must be float64; got bfloat16"):

@@ -25,7 +25,7 @@ static int goes_on(walk *w, const char *call, int32_t status, int *tries) {
     if (!goes_on(w, #call, status, &tries)) goto end; \
   }
 
-/* A call with a mistake in it, which must be told as long as there is memory for the words. */
+/* A call with a mistake in it, which must be reported as long as there is memory for the words. */
 #define TRY_MISTAKE(expected, call)                   \
   for (int tries = 0;;) {                             \
     status = (call);                                  \

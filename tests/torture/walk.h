@@ -1,6 +1,6 @@
 /* The work that is tortured: an artifact or a plug-in is opened, described, evaluated in every way, and freed.
  *
- * A call that fails is told to the torturer. A walk that resumes makes the call again, on the same handles, and must
+ * A failed call is reported to the torturer. A walk that resumes makes the call again, on the same handles, and must
  * come to the same numbers; another one frees what it has, and ends. */
 #ifndef NEML2_CAPI_TESTS_WALK_H
 #define NEML2_CAPI_TESTS_WALK_H

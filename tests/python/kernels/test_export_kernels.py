@@ -70,7 +70,7 @@ def test_equations_in_another_order_than_their_unknowns_are_solved(
     )
     a, b = np.linspace(1.0, 8.0, 11), np.linspace(1.0, 4.0, 11)
     inputs = {"a": a, "b": b, "x~1": np.ones(11), "y~1": np.ones(11)}
-    inputs["x~1"][3] = 0.0  # where the Jacobian is singular, but for the diagonal
+    inputs["x~1"][3] = 0.0  # where the Jacobian is singular, except for the diagonal
     inputs["a"][7] = np.nan
     outputs, report = on(Model(path), "required").evaluate(inputs)
     theirs, by_tensors = on(Model(path), "off").evaluate(inputs)

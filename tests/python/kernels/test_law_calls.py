@@ -221,7 +221,7 @@ def test_constants_of_less_accuracy_are_those_of_torch() -> None:
 def test_progress_is_told_before_a_package_is_compiled(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As it takes minutes; not if nobody asks, and nobody looks."""
+    """As it takes minutes; not unless asked, or on a terminal."""
     compiled: list[str] = []
     monkeypatch.setattr(
         "neml2_capi.export._artifact.compile_program",

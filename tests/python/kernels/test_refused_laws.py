@@ -1,4 +1,4 @@
-"""Laws that kernels cannot take, or torch cannot trace: what is told, and nothing is written."""
+"""Laws that kernels cannot take, or torch cannot trace: their messages, and nothing is written."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ def test_what_cannot_be_opened_is_not_installed(
 
 
 def test_a_law_on_packages_is_warned_of(tmp_path: Path) -> None:
-    """With kernels="auto" all is written, and the line is told."""
+    """With kernels="auto" all is written, and a warning names the line."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         exported(sorted_, tmp_path / "law", kernels="auto", derivatives=False)
