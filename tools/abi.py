@@ -2,7 +2,7 @@
 
 Each line of declarations.txt has the release in which the declaration last changed; one that was
 removed keeps a line, until the next release. A line of the release under way must be told by
-CHANGELOG, where the function, the structure or the enumerator stands by its name.
+CHANGELOG, if the function, the structure or the enumerator stands by its name.
 """
 
 from __future__ import annotations

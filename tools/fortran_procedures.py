@@ -244,7 +244,7 @@ class _Writer:
             yield "end if"
         else:
             yield call
-        # A report, and results, are there also where points failed.
+        # A report, and results, are there also if points failed.
         if_ok = if_ok.replace("==", ">=") if "take_handles" in str(self.after) else if_ok
         if len(self.after) == 1 and not self.after[0].startswith("if "):
             yield if_ok + self.after[0]

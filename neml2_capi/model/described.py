@@ -33,9 +33,9 @@ class Described:
 
     @property
     def runtime(self) -> str:
-        """What the compiled graphs run on: "builtin", or "libtorch" where one of them does.
+        """What the compiled graphs run on: "builtin", or "libtorch" if one of them does.
 
-        "tensors" where all of the model does. Of a scheduler, that of the first device.
+        "tensors" if all of the model does. Of a scheduler, the first device's.
         """
         return self._engine.runtime
 
@@ -48,7 +48,7 @@ class Described:
     def points_evaluated(self) -> tuple[int, ...]:
         """How many points each device of the scheduler has evaluated since the model was loaded.
 
-        What a batch size or a priority is worth can be told by it. Without a scheduler it is empty.
+        It shows what a batch size or a priority is worth. Without a scheduler it is empty.
         """
         devices = range(len(self._source.devices or ()))
         return tuple(self._engine.points_evaluated(device) for device in devices)

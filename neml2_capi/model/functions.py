@@ -112,7 +112,7 @@ class Functions:
         outputs : dict of str to array
             As forward() returns them.
         report : dict of str to array
-            By points, (*B,): `status` (int32, the NEML2_* of the header: 0 where all is well),
+            By points, (*B,): `status` (int32, the NEML2_* of the header: 0 if all is well),
             `iterations` (int32), `residual_norm` and `suggested_cut` (float64: by what to multiply
             the increment before another try). With the option `collect_history`, `residual_history`
             too, (*B, miters), NaN after the last iteration.
@@ -262,10 +262,10 @@ class Functions:
             As forward() returns them.
         blocks : dict of str to dict of str to array
             {output: {input: block}}. A block is (*B, *output_shape, *input_shape), with the shapes
-            of a point; without B where the derivative is the same for all points, unless there are
+            of a point; without B if the derivative is the same for all points, unless there are
             none. In a model of one forward segment the derivative relates each sub-batch site of
             the output to the same site of the input, and a block is (*B, *sub_batch_shape,
-            *output_base_shape, *input_base_shape), with sub-batch axes of size 1 where it is the
+            *output_base_shape, *input_base_shape), with sub-batch axes of size 1 if it is the
             same at all sites. Pairs that were not compiled are absent.
 
         Raises
@@ -309,7 +309,7 @@ class Functions:
             As forward() returns them.
         blocks : dict of str to dict of str to array
             {output: {parameter: block}}. A block is (*B, *output_shape, *parameter_base_shape),
-            also where the parameter is one value for all points. Pairs that were not compiled are
+            also if the parameter is one value for all points. Pairs that were not compiled are
             absent.
 
         Raises
@@ -359,7 +359,7 @@ class Functions:
         -------
         dict of str to array
             The gradients by parameter, each of the shape of the parameter, stored or overridden:
-            that of one value for all points is summed over them.
+            the gradient of one value for all points is summed over them.
 
         Raises
         ------

@@ -36,7 +36,7 @@ class Model(Functions, Described):
     has `__dlpack__` (jax, for example), or numbers and lists; arrays of the model's element type
     are read where they are, and never written. Results are of the same kind, over memory of their
     own; they carry no gradients. Numpy arrays, numbers and lists go along with one other kind; two
-    others are a FatalError. Where a library has no `from_dlpack` that makes its arrays, results are
+    others are a FatalError. If a library has no `from_dlpack` that makes its arrays, results are
     numpy arrays. Units are the artifact's. A symmetric tensor (SR2) is in Mandel notation: xx, yy,
     zz, sqrt(2) yz, sqrt(2) xz, sqrt(2) xy.
 
@@ -45,7 +45,7 @@ class Model(Functions, Described):
     artifact is, the options that were changed, and the parameters: the artifact is opened again.
     """
 
-    #: The kind of the results; NUMPY: that of the arguments.
+    #: The kind of the results; NUMPY: the kind of the arguments.
     _kind: Kind = NUMPY
 
     def __init__(
@@ -76,7 +76,7 @@ class Model(Functions, Described):
             "native", or "python" to evaluate the same in plain Python over the compiled graphs, see
             neml2_capi.engine: slow, easy to follow and to change, and without solve().
         runtime
-            What the compiled graphs call: "builtin", this package alone; "libtorch", that of
+            What the compiled graphs call: "builtin", this package alone; "libtorch", the one of
             NEML2_CAPI_LIBTORCH or of the installed torch, 2.10 or later, which need not be
             imported; "auto", libtorch for those only of which the built-in runtime lacks something;
             "tensors", libtorch, and Newton's method and the chain rule by its operators, too, as on
@@ -229,7 +229,7 @@ class Model(Functions, Described):
         Returns
         -------
         State
-            Its inputs() are those of the next step.
+            Its inputs() are the next step's.
 
         Raises
         ------
@@ -268,7 +268,7 @@ class Model(Functions, Described):
 
         What is written is `outputs`, `derivatives`, `jvps`, `adjoints` and `report`: for each name
         an array, True for a new one, or None for nothing. New arrays are of the kind of what is
-        bound, or of numpy where that kind cannot be written (jax).
+        bound, or of numpy if that kind cannot be written (jax).
 
         An array is used where it is: the values of a point must be dense and row-major, and the
         points at a constant distance, as in `state[:, 3:9]`. An output may be the very array of an
@@ -284,7 +284,7 @@ class Model(Functions, Described):
             Values, (*B, *base_shape), that replace stored ones in this call.
         derivatives : mapping or bool, optional
             {output: {input or parameter: block}}, or True for all blocks by inputs. There is a
-            block for each point, also where it is the same for all.
+            block for each point, also if it is the same for all.
         tangents : mapping of str to array, optional
             Directions by input; one that is missing is zero.
         jvps : mapping, optional
@@ -292,7 +292,7 @@ class Model(Functions, Described):
         cotangents : mapping of str to array, optional
             Weights by output; one that is missing is zero.
         adjoints : mapping, optional
-            Gradients of sum(cotangent * output) by input or parameter, summed over the points where
+            Gradients of sum(cotangent * output) by input or parameter, summed over the points if
             its array is one value; new arrays by default.
         report : mapping or bool, optional
             "status", "iterations", "residual_norm" and "suggested_cut", (*B,) each, or True for all
@@ -341,7 +341,7 @@ class Model(Functions, Described):
         Parameters
         ----------
         name
-            Its qualified name, or the last component where that is unique.
+            Its qualified name, or the last component if that is unique.
         value : array
             The new value, (*B, *base_shape), where B broadcasts with the batch of the inputs.
 

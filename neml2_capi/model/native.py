@@ -44,7 +44,7 @@ class Native(Handle):
     _called = "Model"
 
     def __init__(self, source: Source, kind: Kind) -> None:
-        """Load it. `kind` is that of the results, NUMPY for that of the arguments."""
+        """Load it. `kind` is the kind of the results, NUMPY for the arguments' kind."""
         super().__init__(_loaded(source))
         owner = self._open()
         self.signature = _read_signature(owner[0])
@@ -78,7 +78,7 @@ class Native(Handle):
 
     @cached_property
     def implicit_segments(self) -> list[tuple[str, set[str]]]:
-        """The implicit segments; none where nobody has asked before the model was closed."""
+        """The implicit segments; none if they were not read before the model was closed."""
         return [] if self.closed else implicit_segments(self.describe())
 
     def describe(self) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class Native(Handle):
             tensor, lossless(value, parameter.dtype), parameters.labels[index], parameter.dtype
         )
         with _SETTING:
-            # Memories stay valid where the batch stays.
+            # Memories stay valid if the batch stays.
             shape = () if isinstance(value, float) else getattr(value, "shape", None)
             stays = shape == self.parameter(index).shape
             if not stays:
@@ -125,7 +125,7 @@ class Native(Handle):
     def results(
         self, operation: Operation, inputs: Given, overrides: Given | None, directions: Any = None
     ) -> Any:
-        """Return what the function of Model returns; ConvergenceError where points failed."""
+        """Return what the function of Model returns; ConvergenceError if points failed."""
         memory, array = self._memories[operation.name], np.ndarray
         slots = memory.slots
         left = -1 if overrides is not None or listening or not self._repeatable else len(slots)

@@ -44,7 +44,7 @@ _Named = tuple[str | None, str, Callable[[], Any]]
 
 
 class Form(NamedTuple):
-    """An argument but for its values."""
+    """An argument without its values."""
 
     #: 0 of an input, 1 of a direction.
     group: int
@@ -63,13 +63,13 @@ class Slot(NamedTuple):
     points: int
     #: Number of inputs.
     arity: int
-    #: Number of directions; None where the operation takes none.
+    #: Number of directions; None if the operation takes none.
     directed: int | None
     #: The fields of a Form each, and the array to copy to.
     given: list[tuple[int, str, type, Shape, np.dtype[Any], Array]]
-    #: A name, and what makes the value; empty where the operation returns no outputs.
+    #: A name, and what makes the value; empty if the operation returns no outputs.
     outputs: list[tuple[str, Callable[[], Any]]]
-    #: Names and makers behind the output of a block, else None; None where there are only outputs.
+    #: Names and makers behind the output of a block, else None; None if there are only outputs.
     others: list[_Named] | None
 
 
@@ -130,7 +130,7 @@ def memories() -> dict[str, Memory]:
 
 
 def is_left_to_tensors(status: int, operation: Operation) -> bool:
-    """Tell what a run of that status told, but for the warning of one that is made again."""
+    """Report what a run of that status reports, except the warning of one that is made again."""
     again: bool = status != lib.NEML2_NON_FINITE or operation.results is not None
     drain(but=last_message() if again else None)
     if not again:
@@ -139,7 +139,7 @@ def is_left_to_tensors(status: int, operation: Operation) -> bool:
 
 
 def plain(value: Any) -> Array:
-    """The values of an argument as an array; LookupError where tensors must read them."""
+    """The values of an argument as an array; LookupError if tensors must read them."""
     if type(value) is np.ndarray:
         return value
     if type(value) is float:
