@@ -122,7 +122,7 @@ class _Examiner:
         return next((place for place in places if place and place.is_dir()), None)
 
     def _missing(self, leaf: Path) -> Iterator[Finding]:
-        """Where the library has found that a package is missing: all that are."""
+        """If the library has found that a package is missing: all that are missing."""
         for name in dict.fromkeys(packages_named(self.metadata)):
             if not (leaf / name).is_file():
                 problem = f"the package {leaf / name}, which the metadata names, is missing"

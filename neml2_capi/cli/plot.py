@@ -11,7 +11,7 @@ from neml2_capi import Results
 
 
 def require_matplotlib(file: Path | None) -> None:
-    """Where nothing could be drawn, say so before a run and not after it."""
+    """If nothing could be drawn, say so before a run and not after it."""
     try:
         from matplotlib import pyplot
     except ImportError:

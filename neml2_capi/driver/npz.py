@@ -39,7 +39,7 @@ class Form(NamedTuple):
 
 
 class Npz:
-    """An open file: the forms of its arrays by name, and the arrays where they are asked for.
+    """An open file: the forms of its arrays by name, and the arrays when they are asked for.
 
     Damage tells whatever is wrong: an entry that is no array, one of Python's objects, one that is
     longer or shorter than its header says.
