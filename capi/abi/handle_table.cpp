@@ -1,5 +1,7 @@
 #include "capi/abi/handle_table.h"
 
+#include <charconv>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <string>
@@ -110,13 +112,18 @@ State state_of(Token token) {
   return was_given ? State::freed : State::foreign;
 }
 
+std::string hexadecimal(Token token) {
+  char digits[2 * sizeof token];
+  return "0x" + std::string(digits, std::to_chars(digits, std::end(digits), token, 16).ptr);
+}
+
 // Returns what is wrong with a handle, after its name.
 std::string told(Token token, HandleKind wanted) {
   const char* name = names[static_cast<std::size_t>(kind_of(token)) % std::size(names)];
   const char* expected = names[static_cast<std::size_t>(wanted)];
   const State state = state_of(token);
   if (state == State::foreign)
-    return join("is no handle of this library (", reinterpret_cast<void*>(token), "). Pass a ", expected,
+    return join("is no handle of this library (", hexadecimal(token), "). Pass a ", expected,
                 " that one of its functions gave; before that, set the variable to NULL.");
   if (kind_of(token) != wanted)
     return join("is a ", name, state == State::freed ? " that was freed" : "", "; expected a ", expected,

@@ -1,8 +1,8 @@
 // Metadata as JSON, in the same form for every schema: an object for each structure, whose keys are its members.
-#include <nlohmann/json.hpp>
 
 #include "capi/artifact/metadata.h"
 #include "capi/base/error.h"
+#include "capi/base/json_document.h"
 #include "capi/base/json_writer.h"
 
 namespace neml2_capi::artifact {
@@ -21,14 +21,22 @@ static void write_json(JsonWriter& out, Substep::Role role) {
   out.value(names[static_cast<int>(role)]);
 }
 
+// Repeats a macro for each of up to 30 names: the preprocessor reads its result again so often.
+#define NML2_AGAIN(...) NML2_NINE(NML2_NINE(NML2_NINE(__VA_ARGS__)))
+#define NML2_NINE(...) NML2_THREE(NML2_THREE(NML2_THREE(__VA_ARGS__)))
+#define NML2_THREE(...) NML2_ONE(NML2_ONE(NML2_ONE(__VA_ARGS__)))
+#define NML2_ONE(...) __VA_ARGS__
+#define NML2_NEXT() NML2_EACH
+#define NML2_PARENTHESES ()
+#define NML2_EACH(name, ...)     \
+  out.member(#name, value.name); \
+  __VA_OPT__(NML2_NEXT NML2_PARENTHESES(__VA_ARGS__))
+
 // Defines the functions that write a structure, and its members alone.
-#define NML2_MEMBER(name) out.member(#name, value.name);
-#define NML2_MEMBERS(Type, ...)                                                 \
-  static void write_members(JsonWriter& out, const Type& value) {               \
-    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(NML2_MEMBER, __VA_ARGS__))         \
-  }                                                                             \
-  [[maybe_unused]] static void write_json(JsonWriter& out, const Type& value) { \
-    out.object([&] { write_members(out, value); });                             \
+#define NML2_MEMBERS(Type, ...)                                                                        \
+  static void write_members(JsonWriter& out, const Type& value) { NML2_AGAIN(NML2_EACH(__VA_ARGS__)) } \
+  [[maybe_unused]] static void write_json(JsonWriter& out, const Type& value) {                        \
+    out.object([&] { write_members(out, value); });                                                    \
   }
 
 NML2_MEMBERS(Variable, name, type, sub_batch_shape, base_shape)
@@ -83,13 +91,10 @@ NML2_MEMBERS(Aliases, inputs, outputs, parameters)
 
 // Returns a path as JSON can tell it. Names in the metadata are UTF-8, since they came from JSON.
 static std::string in_utf8(const std::filesystem::path& path) {
-  try {
-    nlohmann::json(path.string()).dump();
-  } catch (const nlohmann::json::type_error&) {
+  if (!is_utf8(path.string()))
     throw Error(NEML2_ERROR_UNSUPPORTED, path.string(),
                 join("The path ", path.string(),
                      " is not UTF-8, and the description, in JSON, cannot tell it. Rename the folder."));
-  }
   return path.string();
 }
 

@@ -1,8 +1,6 @@
 // Typed access to a JSON document.
 #include "capi/artifact/field.h"
 
-#include <limits>
-
 #include "capi/base/limits.h"
 
 namespace neml2_capi::artifact {
@@ -14,13 +12,13 @@ Error Field::error(const std::string& problem, std::int32_t status) const {
 }
 
 Error Field::mismatch(const char* expected) const {
-  return error(join("is ", value_->type_name(), ", expected ", expected, "."));
+  return error(join("is ", value_.type_name(), ", expected ", expected, "."));
 }
 
 std::optional<Field> Field::find(const std::string& key) const {
-  if (!value_->is_object()) throw mismatch("an object");
-  const auto entry = value_->find(key);
-  if (entry == value_->end()) return std::nullopt;
+  if (!value_.is_object()) throw mismatch("an object");
+  const std::optional<Json> entry = value_.find(key);
+  if (!entry) return std::nullopt;
   return Field(*this, *entry, path_.empty() ? key : path_ + "." + key);
 }
 
@@ -31,18 +29,18 @@ Field Field::operator[](const std::string& key) const {
 }
 
 std::vector<std::pair<std::string, Field>> Field::entries() const {
-  if (!value_->is_object()) throw mismatch("an object");
+  if (!value_.is_object()) throw mismatch("an object");
   std::vector<std::pair<std::string, Field>> fields;
-  for (const auto& [key, value] : value_->items()) fields.emplace_back(key, (*this)[key]);
+  for (const auto& [key, value] : value_.members()) fields.emplace_back(key, (*this)[key]);
   return fields;
 }
 
 std::vector<Field> Field::list(std::size_t most) const {
-  if (!value_->is_array()) throw mismatch("a list");
-  if (value_->size() > most) throw error(join("has ", value_->size(), " entries, expected at most ", most, "."));
+  if (!value_.is_list()) throw mismatch("a list");
+  const std::vector<Json> values = value_.elements();
+  if (values.size() > most) throw error(join("has ", values.size(), " entries, expected at most ", most, "."));
   std::vector<Field> fields;
-  for (const nlohmann::json& value : *value_)
-    fields.push_back(Field(*this, value, join(path_, "[", fields.size(), "]")));
+  for (const Json& value : values) fields.push_back(Field(*this, value, join(path_, "[", fields.size(), "]")));
   return fields;
 }
 
@@ -56,16 +54,17 @@ std::string Field::text() const {
 }
 
 std::string Field::prose() const {
-  if (!value_->is_string()) throw mismatch("a text");
-  return value_->get<std::string>();
+  if (!value_.is_text()) throw mismatch("a text");
+  return value_.text();
 }
 
 std::int64_t Field::integer() const {
-  if (!value_->is_number_integer()) throw mismatch("an integer");
-  if (value_->is_number_unsigned() &&
-      value_->get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-    throw error(join("is ", value_->dump(), ", which is too large."));
-  return value_->get<std::int64_t>();
+  if (!value_.is_integer()) throw mismatch("an integer");
+  try {
+    return value_.integer();
+  } catch (const JsonError&) {
+    throw error(join("is ", value_.dump(), ", which is too large."));
+  }
 }
 
 std::int64_t Field::count(std::int64_t most) const {
@@ -76,13 +75,13 @@ std::int64_t Field::count(std::int64_t most) const {
 }
 
 bool Field::boolean() const {
-  if (!value_->is_boolean()) throw mismatch("true or false");
-  return value_->get<bool>();
+  if (!value_.is_boolean()) throw mismatch("true or false");
+  return value_.boolean();
 }
 
 double Field::number() const {
-  if (!value_->is_number()) throw mismatch("a number");
-  return value_->get<double>();
+  if (!value_.is_number()) throw mismatch("a number");
+  return value_.number();
 }
 
 Dims Field::shape() const {

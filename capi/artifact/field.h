@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "capi/base/error.h"
+#include "capi/base/json_document.h"
 #include "capi/tensor/tensor.h"
 
 namespace neml2_capi::artifact {
@@ -20,7 +20,7 @@ namespace neml2_capi::artifact {
 class Field {
  public:
   // Both must outlive the field.
-  Field(const std::string& file, const nlohmann::json& document) : file_(&file), value_(&document) {}
+  Field(const std::string& file, Json document) : file_(&file), value_(document) {}
 
   // Returns the value of `key` in an object; find() returns nullopt if there is none.
   Field operator[](const std::string& key) const;
@@ -30,7 +30,7 @@ class Field {
   // Returns the elements of a list, which must not be more than `most`.
   std::vector<Field> list(std::size_t most = SIZE_MAX) const;
 
-  bool is_null() const { return value_->is_null(); }
+  bool is_null() const { return value_.is_null(); }
   // Returns a name, a text of a sensible length; prose() one of any.
   std::string text() const;
   std::string prose() const;
@@ -60,13 +60,13 @@ class Field {
   const std::string& path() const { return path_; }
 
  private:
-  Field(const Field& parent, const nlohmann::json& value, std::string path)
-      : file_(parent.file_), value_(&value), path_(std::move(path)) {}
+  Field(const Field& parent, Json value, std::string path)
+      : file_(parent.file_), value_(value), path_(std::move(path)) {}
   Error mismatch(const char* expected) const;
   void require_elements(const Dims& shape) const;
 
   const std::string* file_;
-  const nlohmann::json* value_;
+  Json value_;
   std::string path_;
 };
 

@@ -39,7 +39,7 @@ Document read_json(const fs::path& path) {
   if (!content) file.emplace(path, limits::json_bytes);
   try {
     return Document(content ? *content : file->view());
-  } catch (const nlohmann::json::exception& error) {
+  } catch (const JsonError& error) {
     throw Error(NEML2_ERROR_ARTIFACT, path.string(),
                 join(path.string(), " is not JSON: ", error.what(), ". Compile the model again with neml2-compile."));
   }

@@ -1,6 +1,8 @@
 #include "capi/base/error.h"
 
 #include <algorithm>
+#include <charconv>
+#include <iterator>
 #include <new>
 
 namespace neml2_capi {
@@ -27,6 +29,20 @@ std::string message_of(const std::vector<Error>& errors) {
 AggregateError::AggregateError(std::vector<Error> errors)
     : Error(worst_of(errors).status(), worst_of(errors).subject(), message_of(errors), worst_of(errors).cause()),
       errors_(std::move(errors)) {}
+
+std::string joined(std::initializer_list<Piece> pieces) {
+  std::string message;
+  for (const Piece& piece : pieces) message += piece.text();
+  return message;
+}
+
+void Piece::write(long long number) { text_ = {digits_, std::to_chars(digits_, std::end(digits_), number).ptr}; }
+void Piece::write(unsigned long long number) {
+  text_ = {digits_, std::to_chars(digits_, std::end(digits_), number).ptr};
+}
+void Piece::write(double number) {
+  text_ = {digits_, std::to_chars(digits_, std::end(digits_), number, std::chars_format::general, 6).ptr};
+}
 
 Error current_error() {
   try {

@@ -1,9 +1,7 @@
 #include "capi/base/json_document.h"
 
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
+#include <limits>
+#include <nlohmann/json.hpp>
 
 #include "capi/base/error.h"
 #include "capi/base/limits.h"
@@ -13,11 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-// Why a document is not read.
-class Problem final : public json::exception {
- public:
-  explicit Problem(const std::string& what) : exception(0, what.c_str()) {}
-};
+const json& value_of(const void* value) { return *static_cast<const json*>(value); }
 
 // Returns what is beyond the limits, or an empty text. Depth and number of values follow from the punctuation outside of
 // texts, whether or not the rest is JSON.
@@ -60,10 +54,8 @@ void take_apart(json& value) noexcept {
   }
 }
 
-}  // namespace
-
 // Builds the tree from what the parser meets. Each value hangs in the tree before it has children.
-class JsonDocument::Builder {
+class Builder {
  public:
   explicit Builder(json& root) : root_(root) {}
 
@@ -84,7 +76,7 @@ class JsonDocument::Builder {
   bool end_array() { return close(); }
   template <class Exception>
   bool parse_error(std::size_t, const std::string&, const Exception& error) {
-    throw Problem(clipped(error.what()));
+    throw JsonError(clipped(error.what()));
   }
 
  private:
@@ -123,17 +115,108 @@ class JsonDocument::Builder {
   std::string key_;
 };
 
+}  // namespace
+
+struct JsonDocument::Tree {
+  json root;
+
+  ~Tree() { take_apart(root); }
+};
+
 JsonDocument::JsonDocument(std::string_view text) {
-  if (const std::string problem = excess(text); !problem.empty()) throw Problem(problem);
-  Builder builder(root_);
-  try {
-    json::sax_parse(text.begin(), text.end(), &builder);
-  } catch (...) {
-    take_apart(root_);
-    throw;
-  }
+  if (const std::string problem = excess(text); !problem.empty()) throw JsonError(problem);
+  tree_ = std::make_unique<Tree>();
+  Builder builder(tree_->root);
+  json::sax_parse(text.begin(), text.end(), &builder);
 }
 
-JsonDocument::~JsonDocument() { take_apart(root_); }
+JsonDocument::~JsonDocument() = default;
+
+Json JsonDocument::root() const { return Json(&tree_->root); }
+
+bool Json::is_null() const noexcept { return value_of(value_).is_null(); }
+bool Json::is_object() const noexcept { return value_of(value_).is_object(); }
+bool Json::is_list() const noexcept { return value_of(value_).is_array(); }
+bool Json::is_text() const noexcept { return value_of(value_).is_string(); }
+bool Json::is_boolean() const noexcept { return value_of(value_).is_boolean(); }
+bool Json::is_number() const noexcept { return value_of(value_).is_number(); }
+bool Json::is_integer() const noexcept { return value_of(value_).is_number_integer(); }
+const char* Json::type_name() const noexcept { return value_of(value_).type_name(); }
+std::string Json::dump() const { return value_of(value_).dump(); }
+
+Json Json::require(bool holds, const char* expected) const {
+  if (!holds) throw JsonError(join("expected ", expected, ", found ", type_name()));
+  return *this;
+}
+
+std::optional<Json> Json::find(const std::string& key) const {
+  const auto* object = value_of(value_).get_ptr<const json::object_t*>();
+  if (!object) return std::nullopt;
+  const auto found = object->find(key);
+  if (found == object->end()) return std::nullopt;
+  return Json(&found->second);
+}
+
+Json Json::at(const std::string& key) const {
+  const std::optional<Json> found = find(key);
+  if (!found) throw JsonError(join("expected a member '", key, "' of an object"));
+  return *found;
+}
+
+Json Json::at(std::size_t index) const {
+  const auto* list = value_of(value_).get_ptr<const json::array_t*>();
+  if (!list || index >= list->size()) throw JsonError(join("expected a list of more than ", index, " values"));
+  return Json(&(*list)[index]);
+}
+
+std::vector<std::pair<std::string, Json>> Json::members() const {
+  require(is_object(), "an object");
+  std::vector<std::pair<std::string, Json>> members;
+  for (const auto& [key, value] : *value_of(value_).get_ptr<const json::object_t*>())
+    members.emplace_back(key, Json(&value));
+  return members;
+}
+
+std::vector<Json> Json::elements() const {
+  require(is_list(), "a list");
+  std::vector<Json> elements;
+  for (const json& value : *value_of(value_).get_ptr<const json::array_t*>()) elements.push_back(Json(&value));
+  return elements;
+}
+
+std::string Json::text() const { return value_of(require(is_text(), "a text").value_).get<std::string>(); }
+double Json::number() const { return value_of(require(is_number(), "a number").value_).get<double>(); }
+bool Json::boolean() const { return value_of(require(is_boolean(), "true or false").value_).get<bool>(); }
+
+std::int64_t Json::integer() const {
+  const json& value = value_of(require(is_integer(), "an integer").value_);
+  if (value.is_number_unsigned() &&
+      value.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    throw JsonError(value.dump() + " is too large");
+  return value.get<std::int64_t>();
+}
+
+std::vector<std::string> Json::texts() const {
+  std::vector<std::string> texts;
+  for (const Json& element : elements()) texts.push_back(element.text());
+  return texts;
+}
+
+std::vector<double> Json::numbers() const {
+  std::vector<double> numbers;
+  for (const Json& element : elements()) numbers.push_back(element.number());
+  return numbers;
+}
+
+std::string quoted(std::string_view text) { return json(text).dump(-1, ' ', false, json::error_handler_t::replace); }
+
+bool is_utf8(std::string_view text) {
+  try {
+    json(text).dump();
+  } catch (const json::type_error&) {
+    return false;
+  }
+  return true;
+}
 
 }  // namespace neml2_capi

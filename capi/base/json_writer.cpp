@@ -2,8 +2,9 @@
 
 #include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <utility>
+
+#include "capi/base/json_document.h"
 
 namespace neml2_capi {
 
@@ -28,9 +29,7 @@ void JsonWriter::raw(std::string_view words) {
   text_ += words;
 }
 
-void JsonWriter::text(std::string_view words) {
-  raw(nlohmann::json(words).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-}
+void JsonWriter::text(std::string_view words) { raw(quoted(words)); }
 
 void JsonWriter::number(double value) {
   if (!std::isfinite(value)) return raw("null");

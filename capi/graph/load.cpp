@@ -44,14 +44,14 @@ struct Metadata {
 Metadata read_metadata(std::string_view text) {
   try {
     const JsonDocument json(text);
-    const nlohmann::json& document = json.root();
+    const Json document = json.root();
     Metadata metadata;
-    metadata.target.device = document.at("AOTI_DEVICE_KEY").get<std::string>();
-    metadata.target.machine = document.at("AOTI_MACHINE").get<std::string>();
-    metadata.target.instruction_sets = document.at("AOTI_CPU_ISA").get<std::string>();
-    metadata.notes = document.value(exporter_notes, "");
+    metadata.target.device = document.at("AOTI_DEVICE_KEY").text();
+    metadata.target.machine = document.at("AOTI_MACHINE").text();
+    metadata.target.instruction_sets = document.at("AOTI_CPU_ISA").text();
+    if (const auto notes = document.find(exporter_notes)) metadata.notes = notes->text();
     return metadata;
-  } catch (const nlohmann::json::exception& error) {
+  } catch (const JsonError& error) {
     malformed_metadata(error.what());
   }
 }

@@ -103,7 +103,7 @@ std::unique_ptr<const JsonDocument> parsed(const std::string& file) {
   if (!text) throw damaged(file, "cannot be read");
   try {
     return std::make_unique<const JsonDocument>(*text);
-  } catch (const nlohmann::json::exception& error) {
+  } catch (const JsonError& error) {
     throw damaged(file, join("is not JSON: ", error.what()));
   }
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
@@ -14,31 +13,29 @@
 namespace neml2_capi::aoti {
 namespace {
 
-using nlohmann::json;
 using Names = std::vector<std::string>;
 
 constexpr int deepest = 64;
 constexpr auto most_leaves = static_cast<std::size_t>(limits::package_tensors);
 
 // Returns the keys of a dictionary's children, or an empty list for another node.
-Names keys_of(const json& tree, std::size_t children) {
+Names keys_of(const Json& tree, std::size_t children) {
   const auto context = tree.find("context");
-  if (context == tree.end() || !context->is_string()) return {};
+  if (!context || !context->is_text()) return {};
   try {
-    const JsonDocument document(context->get_ref<const std::string&>());
-    const Names keys = document.root().get<Names>();
+    const Names keys = JsonDocument(context->text()).root().texts();
     return keys.size() == children ? keys : Names();
-  } catch (const json::exception&) {
+  } catch (const JsonError&) {
     return {};
   }
 }
 
 // Appends the path of each leaf from the outermost key on, which is empty for a leaf under no key.
 //   {"type": "builtins.dict", "context": "[\"strain\"]", "children_spec": [{"type": null, ...}]}
-void collect(const json& tree, const std::string& path, int depth, Names& names) {
+void collect(const Json& tree, const std::string& path, int depth, Names& names) {
   if (depth > deepest || names.size() > most_leaves || path.size() > limits::name_characters) return;
   if (tree.at("type").is_null()) return names.push_back(path);
-  const json& children = tree.at("children_spec");
+  const std::vector<Json> children = tree.at("children_spec").elements();
   const Names keys = keys_of(tree, children.size());
   for (std::size_t i = 0; i < children.size(); ++i) {
     const std::string step = keys.empty() ? std::to_string(i) : keys[i];
@@ -52,7 +49,7 @@ Names leaves_of(const std::string& spec) {
   Names names;
   try {
     collect(JsonDocument(spec).root().at(1), "", 0, names);
-  } catch (const json::exception&) {
+  } catch (const JsonError&) {
     return {};
   }
   return names;
@@ -61,8 +58,8 @@ Names leaves_of(const std::string& spec) {
 // Returns a list of the notes; empty where they have none.
 Names strings_of(const std::string& notes, const char* key) {
   try {
-    return JsonDocument(notes).root().at(key).get<Names>();
-  } catch (const json::exception&) {
+    return JsonDocument(notes).root().at(key).texts();
+  } catch (const JsonError&) {
     return {};
   }
 }

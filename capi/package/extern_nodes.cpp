@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 
 #include "capi/base/error.h"
 #include "capi/base/json_document.h"
@@ -11,8 +12,6 @@
 
 namespace neml2_capi::aoti {
 namespace {
-
-using nlohmann::json;
 
 // Returns torch's number of an element type. torch.export numbers element types, layouts and memory formats otherwise.
 std::int64_t torch_scalar_type(std::int64_t exported) {
@@ -56,59 +55,62 @@ Argument::Kind kind_named(std::string_view name) {
   return Kind::unknown;
 }
 
-void parse_content(Argument& argument, const json& content) {
+void parse_content(Argument& argument, const Json& content) {
   using Kind = Argument::Kind;
   argument.kind = kind_named(argument.kind_name);
   switch (argument.kind) {
-    case Kind::real: content.get_to(argument.real); break;
-    case Kind::boolean: content.get_to(argument.boolean); break;
-    case Kind::text: content.get_to(argument.text); break;
+    case Kind::real: argument.real = content.number(); break;
+    case Kind::boolean: argument.boolean = content.boolean(); break;
+    case Kind::text: argument.text = content.text(); break;
     case Kind::tensors:
-    case Kind::integers: argument.count = std::ssize(content); break;
+    case Kind::integers: argument.count = std::ssize(content.elements()); break;
     case Kind::optional_tensors:
-      for (const json& item : content) argument.booleans.push_back(item.contains("as_tensor"));
+      for (const Json& item : content.elements()) argument.booleans.push_back(item.find("as_tensor").has_value());
       argument.count = std::count(argument.booleans.begin(), argument.booleans.end(), true);
       break;
-    case Kind::reals: content.get_to(argument.reals); break;
-    case Kind::booleans: content.get_to(argument.booleans); break;
-    case Kind::scalar_type: argument.number = torch_scalar_type(content.get<std::int64_t>()); break;
-    case Kind::layout: argument.number = torch_layout(content.get<std::int64_t>()); break;
-    case Kind::memory_format: argument.number = torch_memory_format(content.get<std::int64_t>()); break;
+    case Kind::reals: argument.reals = content.numbers(); break;
+    case Kind::booleans:
+      for (const Json& item : content.elements()) argument.booleans.push_back(item.boolean());
+      break;
+    case Kind::scalar_type: argument.number = torch_scalar_type(content.integer()); break;
+    case Kind::layout: argument.number = torch_layout(content.integer()); break;
+    case Kind::memory_format: argument.number = torch_memory_format(content.integer()); break;
     case Kind::device:
-      content.at("type").get_to(argument.text);
-      argument.number = content.at("index").is_null() ? -1 : content.at("index").get<std::int64_t>();
+      argument.text = content.at("type").text();
+      argument.number = content.at("index").is_null() ? -1 : content.at("index").integer();
       break;
     default: break;
   }
 }
 
 // Parses an argument, an object with one member, whose name tells the kind: {"as_tensor": {"name": "buf6"}}.
-Argument parse_argument(const std::string& target, const std::string& name, const json& value) {
+Argument parse_argument(const std::string& target, const std::string& name, const Json& value) {
   Argument argument;
   argument.name = name;
-  const json* member = &value;
+  Json content = value;
   do {  // an optional tensor wraps a tensor, or none
-    if (!member->is_object() || member->size() != 1)
+    const auto members = content.is_object() ? content.members() : std::vector<std::pair<std::string, Json>>();
+    if (members.size() != 1)
       throw Error(NEML2_ERROR_ARTIFACT, "",
                   join("The package lists a malformed argument ", name, " of the operator ", target,
                        ". Compile the model again."));
-    argument.kind_name = member->begin().key();
-    member = &member->begin().value();
+    std::tie(argument.kind_name, content) = members.front();
   } while (argument.kind_name == "as_optional_tensor");
-  parse_content(argument, *member);
+  parse_content(argument, content);
   return argument;
 }
 
-OperatorNode parse_node(const json& entry) {
-  const json& node = entry.at("node");
+OperatorNode parse_node(const Json& entry) {
+  const Json node = entry.at("node");
   OperatorNode parsed;
-  parsed.target = node.at("target").get<std::string>();
-  for (const json& input : node.at("inputs"))
-    parsed.inputs.push_back(parse_argument(parsed.target, input.at("name").get<std::string>(), input.at("arg")));
-  for (const json& output : node.at("outputs")) {
+  parsed.target = node.at("target").text();
+  for (const Json& input : node.at("inputs").elements())
+    parsed.inputs.push_back(parse_argument(parsed.target, input.at("name").text(), input.at("arg")));
+  for (const Json& output : node.at("outputs").elements()) {
     OperatorNode::Output& made = parsed.outputs.emplace_back();
-    made.is_tensor = output.contains("as_tensor");
-    if (made.is_tensor) made.name = output.at("as_tensor").at("name").get<std::string>();
+    const auto tensor = output.find("as_tensor");
+    made.is_tensor = tensor.has_value();
+    if (tensor) made.name = tensor->at("name").text();
   }
   return parsed;
 }
@@ -166,11 +168,11 @@ std::vector<OperatorNode> parse_extern_nodes(std::string_view text, std::string_
   try {
     const JsonDocument document(text);
     std::size_t outputs = 0;
-    for (const json& entry : document.root().at("nodes")) {
+    for (const Json& entry : document.root().at("nodes").elements()) {
       outputs += nodes.emplace_back(parse_node(entry)).outputs.size();
       require_sensible(nodes, outputs);
     }
-  } catch (const json::exception& error) {
+  } catch (const JsonError& error) {
     malformed(error.what());
   }
   read_outputs_in(nodes, source);

@@ -7,11 +7,13 @@
 namespace neml2_capi::plugin {
 namespace {
 
-std::vector<Variable> variables(const nlohmann::json& list) {
+std::size_t size(const Json& value) { return static_cast<std::size_t>(value.integer()); }
+
+std::vector<Variable> variables(const Json& list) {
   std::vector<Variable> found;
-  for (const nlohmann::json& item : list)
-    found.push_back(
-        {item.at("name"), static_cast<Kind>(item.at("kind").get<int>()), item.at("first"), item.at("size")});
+  for (const Json& item : list.elements())
+    found.push_back({item.at("name").text(), static_cast<Kind>(item.at("kind").integer()), size(item.at("first")),
+                     size(item.at("size"))});
   return found;
 }
 
@@ -25,22 +27,22 @@ std::size_t Mapping::end_of(const std::vector<Variable>& variables) {
 
 Mapping read_mapping(std::string_view text) {
   const JsonDocument document(text);
-  const nlohmann::json& json = document.root();
+  const Json json = document.root();
   Mapping mapping;
-  mapping.material = json.at("material");
-  mapping.host = json.at("host");
-  mapping.strain = json.at("strain");
-  mapping.stress = json.at("stress");
-  mapping.time = json.at("time");
-  mapping.temperature = json.at("temperature");
-  mapping.stored_energy = json.at("stored_energy");
-  mapping.dissipated_energy = json.at("dissipated_energy");
+  mapping.material = json.at("material").text();
+  mapping.host = json.at("host").text();
+  mapping.strain = json.at("strain").text();
+  mapping.stress = json.at("stress").text();
+  mapping.time = json.at("time").text();
+  mapping.temperature = json.at("temperature").text();
+  mapping.stored_energy = json.at("stored_energy").text();
+  mapping.dissipated_energy = json.at("dissipated_energy").text();
   mapping.states = variables(json.at("states"));
   mapping.parameters = variables(json.at("parameters"));
   mapping.fields = variables(json.at("fields"));
-  for (const nlohmann::json& item : json.at("constants"))
-    mapping.constants.push_back({item.at("name"), item.at("values").get<std::vector<double>>()});
-  for (const auto& [name, value] : json.at("options").items()) mapping.options.emplace_back(name, value);
+  for (const Json& item : json.at("constants").elements())
+    mapping.constants.push_back({item.at("name").text(), item.at("values").numbers()});
+  for (const auto& [name, value] : json.at("options").members()) mapping.options.emplace_back(name, value.number());
   return mapping;
 }
 
