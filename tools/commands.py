@@ -135,8 +135,8 @@ def _compile_environment() -> Environment:
 def build() -> int:
     """The library, the tests and the examples."""
     folder = ROOT / "build"
-    made = configured("release", folder=folder)
-    made.make(title="building the library, the tests and the examples", expected=300)
+    made = configured(folder=folder)
+    made.make("all", "examples", title="building the library, the tests and the examples")
     print(
         f"library:  {folder / 'lib'}\nexamples: {folder / 'bin'}\ntests:    ctest --test-dir build"
         f"\n\nseconds   file\n{slowest(folder)}"

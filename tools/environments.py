@@ -194,10 +194,10 @@ def _create(
     print(f"downloading about {download} MB (less where pip has them cached)", flush=True)
     options: Command = ["--no-input", "--progress-bar", "off", "-c", ROOT / "constraints.txt"]
     command: Command = [*pip, "install", *options, *sorted(wanted)]
-    _count(quietly(f"installing into {folder.name}", command, expected=30))
+    _count(quietly(f"installing into {folder.name}", command))
     if alone:
         command = [*pip, "install", *options, "--no-deps", *alone]
-        _count(quietly(f"installing {', '.join(alone)}", command, expected=5))
+        _count(quietly(f"installing {', '.join(alone)}", command))
 
 
 def torch_to_be_had(environment: Environment) -> str:

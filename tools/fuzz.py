@@ -193,7 +193,7 @@ def _built(kind: str, targets: Iterable[str]) -> Path:
     ]
     quietly(f"configuring the {kind} readers", command, builder.variables)
     build: Command = [cmake(builder), "--build", folder, "--parallel", jobs(), "--target", *targets]
-    quietly(f"building the {kind} readers", build, builder.variables, expected=300)
+    quietly(f"building the {kind} readers", build, builder.variables)
     return folder
 
 

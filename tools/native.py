@@ -1,4 +1,7 @@
-"""The library and the programs in C, C++ and Fortran, built incrementally by CMake and Ninja."""
+"""The library and the programs in C, C++ and Fortran, built incrementally by CMake and Ninja.
+
+One folder serves the demo, the wheel and all tiers of the tests.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,13 @@ from pathlib import Path
 from tools.environments import Environment, build_environment, build_requirements, checkout, locked
 from tools.process import CACHE, ROOT, Command, jobs, quietly
 
-# The optimisation of each kind of build. "release" is that of the wheel, so that ccache knows its
-# objects; "quick" costs two thirds of the time.
-FLAGS = {
-    "quick": [
-        "-DCMAKE_BUILD_TYPE=Quick",
-        "-DNEML2_CAPI_PRECOMPILE=ON",
-        "-DCMAKE_C_FLAGS_QUICK=-O1",
-        "-DCMAKE_CXX_FLAGS_QUICK=-O1",
-        "-DCMAKE_Fortran_FLAGS_QUICK=-O1",
-    ],
-    "release": ["-DCMAKE_BUILD_TYPE=Release"],
-}
+FLAGS = [
+    "-DCMAKE_BUILD_TYPE=Release",
+    "-DNEML2_CAPI_PRECOMPILE=ON",
+    "-DNEML2_CAPI_TESTS=ON",
+    # Nothing in Fortran is part of the library, and its programs compute next to nothing.
+    "-DCMAKE_Fortran_FLAGS_RELEASE=-O1",
+]
 
 # Targets that everything needs but the programs of the tests.
 LIBRARY = ("neml2_capi", "neml2_builtin", "neml2_plugin")
@@ -40,7 +38,7 @@ class Build:
     def cmake(self) -> str:
         return cmake(self.builder)
 
-    def make(self, *targets: str, title: str, expected: float) -> None:
+    def make(self, *targets: str, title: str) -> None:
         """Build what has changed of the targets, or of everything."""
         first = not (self.folder / ".ninja_log").exists()
         chosen = ["--target", *targets] if targets else []
@@ -48,7 +46,7 @@ class Build:
         # ccache needs these to keep objects that were compiled with precompiled headers.
         variables = {**self.builder.variables, "CCACHE_SLOPPINESS": "pch_defines,time_macros"}
         with locked(self.folder.with_suffix(".lock")):
-            quietly(title, command, variables, expected if first else None)
+            quietly(title, command, variables, repeats=first)
 
     def install(self, prefix: Path, component: str) -> None:
         """Copy the files of a component, where they have changed, below `prefix`."""
@@ -65,25 +63,23 @@ def cmake(builder: Environment) -> str:
     return str(builder.program("cmake")) if "cmake" in build_requirements() else "cmake"
 
 
-def configured(kind: str, *options: str, folder: Path | None = None, source: Path = ROOT) -> Build:
-    """The build folder of a checkout for a kind of FLAGS, configured anew where that changed.
+def configured(*options: str, folder: Path | None = None, source: Path = ROOT) -> Build:
+    """The build folder of a checkout, configured anew if its options changed.
 
     Ninja itself configures again when a CMakeLists.txt changes.
     """
     builder = build_environment()
-    folder = folder or CACHE / "cmake" / f"{kind}-{checkout()}"
+    folder = folder or CACHE / "cmake" / f"release-{checkout()}"
     # A warning of another compiler than ours must not keep a user from the wheel.
-    strict = kind == "quick" or os.environ.get("CI") == "true"
-    always = ["-DNEML2_CAPI_TESTS=ON", f"-DNEML2_CAPI_WERROR={'ON' if strict else 'OFF'}"]
-    always += [f"-DPython_EXECUTABLE={builder.python}", *_launchers()]
-    wanted = [*FLAGS[kind], *always, *options]
+    strict = f"-DNEML2_CAPI_WERROR={'ON' if os.environ.get('CI') == 'true' else 'OFF'}"
+    wanted = [*FLAGS, strict, f"-DPython_EXECUTABLE={builder.python}", *_launchers(), *options]
     stamp = folder / "options.json"
     content = json.dumps(wanted)
     build = Build(folder, builder)
     with locked(folder.with_suffix(".lock")):
         if not stamp.exists() or stamp.read_text() != content:
             command: Command = [build.cmake, "-S", source, "-B", folder, "-G", "Ninja", *wanted]
-            quietly(f"configuring the {kind} build", command, builder.variables, expected=15)
+            quietly(f"configuring the build in {folder.name}", command, builder.variables)
             stamp.write_text(content)
     return build
 

@@ -95,7 +95,7 @@ def _write(platform: Platform, builder: Environment, folder: Path) -> None:
         "SOURCE_DATE_EPOCH": _EPOCH,
         "_PYTHON_HOST_PLATFORM": f"linux-{platform.machine}",
     }
-    quietly(f"building the wheel for {platform.tag}", command, variables, expected=240)
+    quietly(f"building the wheel for {platform.tag}", command, variables)
     repaired(next((part / "linux").glob("*.whl")), platform.tag, part)
     shutil.rmtree(part / "linux")
     part.rename(folder)

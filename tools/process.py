@@ -24,6 +24,10 @@ _DURATIONS = CACHE / "durations.json"
 _STEP = re.compile(r"^\[(\d+)/(\d+)\] ")
 
 
+# "file.cpp:3:7: warning: unused variable", with or without colours.
+_WARNING = re.compile(r":\d+:\d+: .{0,12}warning: ")
+
+
 class Failure(Exception):
     """Something that the user must know; the message says what to do."""
 
@@ -41,14 +45,14 @@ def quietly(
     title: str,
     command: Command,
     extra: Mapping[str, str] | None = None,
-    expected: float | None = 0,
+    repeats: bool = True,
 ) -> str:
     """Run to the end and return the output. A failure shows its last lines.
 
-    Says how long it takes: as long as the last time, or the `expected` seconds on two processors,
-    or nothing where that is None; and how far it is, where Ninja counts.
+    Says how long a step that `repeats` took the last time on this machine, how far it is, if Ninja
+    counts, and which warnings a compiler gave.
     """
-    usual = 0.0 if expected is None else _durations().get(title, expected * 2 / int(jobs()))
+    usual = _durations().get(title, 0.0) if repeats else 0.0
     about = f" (about {duration(usual)})" if usual >= 10 else ""
     print(f"{title}{about} ... ", end="", flush=True)
     start = time.monotonic()
@@ -75,6 +79,8 @@ def quietly(
     status = process.wait()
     took = time.monotonic() - start
     print(duration(took) if status == 0 else "failed", flush=True)
+    if status == 0:
+        print("".join(line for line in lines if _WARNING.search(line)), end="", flush=True)
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / (re.sub(r"\W+", "-", title).strip("-").lower() + ".log")
     shown = " ".join(str(part) for part in command)
@@ -82,7 +88,7 @@ def quietly(
     if status:
         tail = "\n".join(output.rstrip().splitlines()[-TAIL:])
         raise Failure(f"{tail}\n\nThat is the end of {log}, which has the whole output.")
-    if took >= 10 and expected is not None:
+    if took >= 10 and repeats:
         _DURATIONS.write_text(json.dumps({**_durations(), title: round(took)}, indent=1))
     return output
 

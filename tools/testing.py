@@ -23,7 +23,7 @@ from tools.environments import (
     requirements,
     torch_to_be_had,
 )
-from tools.native import LIBRARY, Build, configured
+from tools.native import LIBRARY, configured
 from tools.platform_tests import (
     platform_environment,
     programs_for_aarch64,
@@ -60,7 +60,12 @@ def _run(tier: str, interpreters: int, chosen: list[str]) -> list[str]:
     """Return what failed, with its reasons."""
     quick = tier == "quick"
     selected = _selects(chosen)
-    build = _built("quick" if quick else "release", everything=not selected)
+    build = configured()
+    if selected:
+        build.make(*LIBRARY, title="building the library")
+    else:
+        later = () if quick else ("examples",)
+        build.make("all", *later, title="building the library and the test programs")
     environment, variables = _quick() if quick else _full()
     install_checkout(environment, build)
     variables["NEML2_CAPI_PROGRAMS"] = str(build.folder)
@@ -96,7 +101,7 @@ def _run(tier: str, interpreters: int, chosen: list[str]) -> list[str]:
         other = prepare("wheel-test", requirements("test"), ["test"], python)
         other.install_wheel(published)
         print(f"\nthe wheel of another compiler under {python}", flush=True)
-        if _pytest(other, variables, "quick", chosen, "-q", "-m", "not native"):
+        if _pytest(other, variables, "quick", chosen, "-q", "-m", _OF_PYTHON):
             failures += [f"pytest under {python}", *_reasons()]
     return failures
 
@@ -121,16 +126,6 @@ def _run_on_platform(tag: str, chosen: list[str]) -> list[str]:
         if openly([ctest, "--test-dir", build.folder, "--output-on-failure", "-j", jobs()]):
             failures.append("programs on aarch64")
     return failures
-
-
-def _built(kind: str, everything: bool) -> Build:
-    """The library; with the programs of the tests too where `everything` is tested."""
-    build = configured(kind)
-    if everything:
-        build.make(title=f"building the library and the test programs ({kind})", expected=120)
-    else:
-        build.make(*LIBRARY, title=f"building the library ({kind})", expected=60)
-    return build
 
 
 def _quick() -> tuple[Environment, dict[str, str]]:
@@ -167,6 +162,9 @@ def _with_hosts(others: Sequence[str]) -> Environment | None:
     return prepare("hosts", requirements("test", "hosts"), ["test", "hosts"], found[0], alone)
 
 
+# What can differ between two CPythons: each test of the other kinds has run under one already.
+_OF_PYTHON = "not native and not numbers"
+
 # pytest's status where nothing was chosen.
 _NO_TESTS = 5
 
@@ -189,8 +187,10 @@ def _pytest(
     # The program, not `python -m pytest`: that puts the checkout on the module path.
     command: Command = [environment.program("pytest"), *options, *which]
     # The path has the tools beside neml2-compile, and cmake for tests that build programs.
-    path = [environment.program(""), build_environment().program(""), os.environ.get("PATH", "")]
-    settings = {"PATH": os.pathsep.join(map(str, path)), "CMAKE_GENERATOR": "Ninja"}
+    tools = [environment.program(""), build_environment().program("")]
+    # Compilers that ask ccache first, where Debian has it: tests and workers share what they make.
+    path = [*map(str, tools), "/usr/lib/ccache", os.environ.get("PATH", "")]
+    settings = {"PATH": os.pathsep.join(path), "CMAKE_GENERATOR": "Ninja"}
     return openly(command, {**variables, **settings})
 
 

@@ -41,14 +41,14 @@ def built_wheel(published: bool = False) -> Path:
         if found:
             return found[0]
         builder = build_environment()
-        release = configured("release")
-        release.make(*LIBRARY, title="building the library for the wheel", expected=60)
+        release = configured()
+        release.make(*LIBRARY, title="building the library")
         # pip uses the same folder, and compiles nothing again.
         options = ["--no-deps", "--no-build-isolation", "--wheel-dir", f"{folder}.part"]
         options += [f"-Cbuild-dir={release.folder}"]
         command: Command = [builder.python, "-m", "pip", "wheel", *options, ROOT]
         variables = {**builder.variables, "CMAKE_GENERATOR": "Ninja"}
-        quietly("packing the wheel", command, variables, expected=10)
+        quietly("packing the wheel", command, variables)
         Path(f"{folder}.part").rename(folder)
     return next(folder.glob("*.whl"))
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from patience import PATIENCE
 from programs import built
 
-pytestmark = pytest.mark.native
+pytestmark = [pytest.mark.native, pytest.mark.full("the finite-element program")]
 
 SOURCES = ROOT / "examples" / "fem"
 ARTIFACT = PREBUILT / "combined_hardening"
@@ -107,7 +107,6 @@ def test_a_wrong_tangent_is_noticed(program: Path, tangent: str) -> None:
     assert "residuals do not fall quadratically" in noticed.error
 
 
-@pytest.mark.full("the finite-element program")
 def test_a_step_that_fails_is_cut_and_leaves_no_trace(program: Path) -> None:
     load = ("--displacement", "0.3", "--check")
     cut = run(program, *load, "--first-step", "10")
@@ -121,7 +120,6 @@ def test_a_step_that_fails_is_cut_and_leaves_no_trace(program: Path) -> None:
     assert cut.rows == run(program, *load, "--first-step", str(first)).rows
 
 
-@pytest.mark.full("the finite-element program")
 def test_a_parameter_of_the_call_changes_the_plate(program: Path, plate: Run) -> None:
     """Twice the yield stress: the elastic steps stay, the plate bears more later."""
     strong = run(program, "--yield-stress", "300")
@@ -168,7 +166,7 @@ def test_a_model_without_the_tangent_is_refused(program: Path) -> None:
     assert "stress:strain" in refused.error
 
 
-@pytest.mark.full("the finite-element program")
+@pytest.mark.everything("compiles the finite-element program again")
 def test_a_project_of_its_own_finds_what_it_needs(program: Path, tmp_path: Path) -> None:
     """Away from the tree, against the installed package; without optimisation, to be quick."""
     cache = (program.parents[1] / "CMakeCache.txt").read_text()

@@ -3,15 +3,20 @@ fuzzing has reached; and what threads do with ThreadSanitizer."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 from native import CXX, ROOT, command, run
-from programs import cmake, ctest, folder, found
+from programs import ctest, folder
+
+sys.path.append(str(ROOT))  # last: the package of the checkout has no library
+
+from tools.native import configured
 
 pytestmark = [pytest.mark.native, pytest.mark.full("sanitizers")]
 
-FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1 -g"
+FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1 -g1"
 
 # The Fortran programs are not instrumented. AddressSanitizer holds freed memory back, up to 256 MB,
 # which is what the test of the resident memory would measure.
@@ -26,19 +31,10 @@ OPTIONS = (
 
 def build(name: str, flags: str, *targets: str) -> Path:
     """Build the tests, or these targets, with flags, in a folder that is kept; the folder."""
-    (python,) = found("Python_EXECUTABLE")
+    options = [f"-DCMAKE_{language}_FLAGS={flags}" for language in ("C", "CXX")]
     of = Path(f"{folder()}-{name}")
-    command(
-        cmake(),
-        *("-S", ROOT, "-B", of),
-        f"-DPython_EXECUTABLE={python}",
-        "-DNEML2_CAPI_TESTS=ON",
-        "-DCMAKE_BUILD_TYPE=Debug",
-        f"-DCMAKE_C_FLAGS={flags}",
-        f"-DCMAKE_CXX_FLAGS={flags}",
-    )
-    chosen = ("--target", *targets) if targets else ()
-    command(cmake(), "--build", of, *chosen)
+    made = configured("-DCMAKE_BUILD_TYPE=Debug", *options, folder=of)
+    made.make(*targets, title=f"building the library with sanitizers in {of.name}")
     return of
 
 
@@ -73,7 +69,7 @@ def test_schedulers_have_no_races(tmp_path: Path) -> None:
 def test_threads_that_share_a_model_have_no_races() -> None:
     """10,000 dispatches through models, of which some fail; parameters that are set meanwhile."""
     targets = "cpp_test_dispatch", "cpp_test_snapshots", "neml2_builtin"
-    libraries = build("threads", "-fsanitize=thread -O1 -g", *targets) / "lib"
+    libraries = build("threads", "-fsanitize=thread -O1 -g1", *targets) / "lib"
     (provider,) = libraries.glob("libn2*.so")
     options = {"TSAN_OPTIONS": "halt_on_error=1:die_after_fork=0"}
     run(libraries / targets[0], provider, "10000", **options)
