@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from native import ROOT
 
+pytestmark = pytest.mark.native
+
 BELOW, ABOVE = "tensor", "model"
 
 
@@ -31,6 +33,13 @@ def capi(tmp_path: Path) -> Path:
     (folder / BELOW / "a.h").write_text("#pragma once\n")
     (folder / ABOVE / "b.h").write_text(f'#pragma once\n\n#include "capi/{BELOW}/a.h"\n')
     return folder
+
+
+def test_every_folder_of_the_python_package_has_a_short_readme() -> None:
+    package = ROOT / "neml2_capi"
+    folders = {file.parent for file in package.rglob("*.py")}
+    lengths = {f: (f / "README.md").read_text(encoding="utf-8").count("\n") for f in folders}
+    assert {folder: lines for folder, lines in lengths.items() if lines > 60} == {}
 
 
 def test_rooms_in_order_are_clean(capi: Path) -> None:
