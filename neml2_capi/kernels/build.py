@@ -133,12 +133,13 @@ def _build(
     flags = [*FLAGS, f"-march={target.march}", f"-DNEML2_KERNEL_LANES={width}"]
     sources = [*(kernel["source"] for kernel in document["kernels"]), "kernels.c"]
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        objects = [f"{scratch}/{source}.o" for source in sources]
+        objects = [f"{Path(scratch).absolute()}/{source}.o" for source in sources]
 
         def compile_one(pair: tuple[str, str]) -> None:
             source, made = pair
             shared = ["-DNEML2_KERNELS_SHARED"] if source == "kernels.c" else []
-            _run([*command, *flags, *shared, "-c", str(folder / source), "-o", made], source)
+            # By its name alone, so that a cache of compilers finds it in any folder.
+            _run([*command, *flags, *shared, "-c", source, "-o", made], source, folder)
 
         with ThreadPoolExecutor(jobs or len(os.sched_getaffinity(0))) as pool:
             list(pool.map(compile_one, zip(sources, objects, strict=True)))
@@ -159,9 +160,9 @@ def _build(
     }
 
 
-def _run(command: Sequence[str], what: str) -> str:
+def _run(command: Sequence[str], what: str, folder: Path | None = None) -> str:
     remedy = "install gcc or clang, or name a compiler with --cc"
-    return run(command, what, remedy, KernelError)
+    return run(command, what, remedy, KernelError, folder)
 
 
 def _require_sources(folder: Path, document: dict[str, Any]) -> None:

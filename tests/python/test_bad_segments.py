@@ -15,6 +15,8 @@ from test_reference import recorded
 
 from neml2_capi import ConvergenceError, FatalError, Model
 
+pytestmark = pytest.mark.numbers
+
 Segment = dict[str, Any]
 
 

@@ -19,6 +19,8 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from compare import differing  # noqa: E402  (benchmarks is no package)
 
+pytestmark = pytest.mark.native
+
 
 def test_a_quick_benchmark_writes_a_table_of_times(tmp_path: Path) -> None:
     script = ROOT / "benchmarks" / "run.py"

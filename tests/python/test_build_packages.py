@@ -21,6 +21,8 @@ from neml2_capi.artifact.rebuild import RebuildError, System, rebuild
 
 from tools.platforms import cross_environment, platform_wheel, zig, zig_variables  # isort: skip
 
+pytestmark = pytest.mark.numbers
+
 pytest.importorskip("click")
 
 Artifacts = Mapping[str, Path]

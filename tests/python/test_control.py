@@ -18,6 +18,8 @@ from scipy.optimize import root
 from neml2_capi import FatalError, Model, Results, StepError, drive, experiments
 from neml2_capi.cli.commands import neml2_capi as command_line
 
+pytestmark = pytest.mark.numbers
+
 Array = NDArray[np.float64]
 
 TIMES = np.linspace(0, 10, 11)

@@ -20,6 +20,8 @@ from native import PREBUILT
 from neml2_capi import Model
 from neml2_capi.cli.commands import neml2_capi as command_line
 
+pytestmark = pytest.mark.numbers
+
 Content = dict[str, Any]
 #: In place of each value: of every type, and what no type holds.
 NINE: tuple[Any, ...] = (None, True, -1, 10**400, float("nan"), "../x", "a\0b", [[]], {"x": 1})

@@ -10,6 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from states import Artifacts, load, random_like, recorded
 
+pytestmark = pytest.mark.numbers
+
 Array = NDArray[np.float64]
 Arrays = Mapping[str, Array]
 

@@ -14,6 +14,8 @@ from states import ALL, Artifacts, load, random_like, recorded
 
 from neml2_capi import Model
 
+pytestmark = pytest.mark.numbers
+
 Array = NDArray[np.float64]
 Arrays = Mapping[str, Array]
 

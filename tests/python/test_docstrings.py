@@ -10,6 +10,8 @@ from textwrap import indent
 import pytest
 from native import ROOT
 
+pytestmark = pytest.mark.native
+
 pytest.importorskip("griffe")
 pytest.importorskip("griffe_sphinx")
 

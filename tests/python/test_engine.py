@@ -22,6 +22,8 @@ from neml2_capi import FatalError, Model
 from neml2_capi._ffi.library import lib
 from neml2_capi.model import tensors
 
+pytestmark = pytest.mark.numbers
+
 OLD = [
     *("elasticity_3.0.0", "elasticity_3.0.3", "elasticity_3.0.6"),
     *("creep_3.0.0", "creep_3.0.3", "creep_3.0.6", "creep_3.0.7"),

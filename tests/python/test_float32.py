@@ -15,6 +15,8 @@ import pytest
 
 from neml2_capi import ConvergenceError, FatalError, Model
 
+pytestmark = pytest.mark.numbers
+
 
 def scalar(name: str) -> dict[str, Any]:
     shapes: dict[str, Any] = {"sub_batch_shape": [], "base_shape": []}

@@ -15,6 +15,8 @@ from neml2_capi import FatalError, Model
 from neml2_capi._ffi.errors import check
 from neml2_capi._ffi.library import ffi, lib
 
+pytestmark = pytest.mark.numbers
+
 Array = NDArray[np.float64]
 
 STIFFNESS = elastic_stress(np.eye(6), 200e3, 0.3).T

@@ -23,6 +23,8 @@ pytest.importorskip("rich")
 
 from neml2_capi.cli.capsule import read_capsule
 
+pytestmark = pytest.mark.numbers
+
 
 @pytest.fixture
 def capsule(artifacts: Artifacts, tmp_path: Path) -> Iterator[Path]:

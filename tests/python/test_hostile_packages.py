@@ -15,6 +15,8 @@ from native import PREBUILT
 from neml2_capi import FatalError, Model, examples
 from neml2_capi.artifact.files import arity, read_package
 
+pytestmark = pytest.mark.numbers
+
 
 def written(path: Path, entries: Mapping[str, bytes], method: int = zipfile.ZIP_STORED) -> Path:
     with zipfile.ZipFile(path, "w", method) as archive:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from conftest import ROOT
+from kernel_setup import native_target
 from numpy.typing import NDArray
 
 from neml2_capi import Model, examples, experiments
@@ -157,6 +158,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Model]
         file = examples.FOLDER / "laws" / f"{law}.i"
         (line,) = re.findall(r"^# +neml2-capi (compile .+)$", file.read_text(), re.MULTILINE)
         command = [sys.executable, "-m", "neml2_capi.cli", *line.split(), "--kernels", "only"]
+        command += ["--target", native_target()]
         done = subprocess.run(
             [*command, "--output-dir", str(into), "-q"],
             cwd=file.parent,

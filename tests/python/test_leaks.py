@@ -6,6 +6,8 @@ import pytest
 from native import PREBUILT, python, run
 from programs import built
 
+pytestmark = pytest.mark.numbers
+
 both = pytest.mark.parametrize("model", ["elasticity", "viscoplastic"])
 
 
@@ -14,7 +16,7 @@ def test_cycles_leave_nothing_behind(model: str) -> None:
     run(built("c_test_cycles"), PREBUILT / model, "500")
 
 
-@pytest.mark.full("ten thousand cycles")
+@pytest.mark.everything("ten thousand cycles")
 @both
 def test_ten_thousand_cycles_leave_nothing_behind(model: str) -> None:
     run(built("c_test_cycles"), PREBUILT / model, "10000")

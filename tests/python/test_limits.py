@@ -12,6 +12,8 @@ import pytest
 from conftest import Artifacts
 from patience import PATIENCE
 
+pytestmark = pytest.mark.numbers
+
 BEGIN = """
 import resource, sys
 import numpy as np

@@ -15,6 +15,8 @@ from neml2_capi._ffi.errors import check, read_text
 from neml2_capi._ffi.library import ffi, lib
 from neml2_capi._ffi.source import NativeSource
 
+pytestmark = pytest.mark.numbers
+
 
 def packed(folder: Path, method: int = zipfile.ZIP_STORED) -> bytes:
     """Return the archive of a folder."""

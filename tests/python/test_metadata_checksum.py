@@ -21,6 +21,8 @@ from neml2_capi.artifact.files import describe
 from neml2_capi.kernels.build import build
 from neml2_capi.kernels.folder import checksum_of_metadata
 
+pytestmark = pytest.mark.numbers
+
 CHANGED = "not as it was when the model was compiled"
 
 

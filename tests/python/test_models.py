@@ -11,6 +11,8 @@ import compile as models
 import pytest
 from shrink import shrink_all
 
+pytestmark = pytest.mark.numbers
+
 STALE = "its recipe has changed since it was compiled; renew the archive: python3 build.py models"
 
 

@@ -15,6 +15,8 @@ from neml2_capi._ffi.errors import last_message
 from neml2_capi._ffi.library import lib
 from neml2_capi._rest import slopes_at_rest
 
+pytestmark = pytest.mark.numbers
+
 FORCES = {"strain", "total_strain", "applied_stress", "deformation_rate"}
 POINTS = 2500  # more than a chunk has
 BAD = 1777

@@ -13,6 +13,8 @@ sys.path.append(str(ROOT))  # last: the package of the checkout has no library
 
 from tools.environments import requirements
 
+pytestmark = pytest.mark.native
+
 PACKAGING = ROOT / "packaging"
 SPACK = PACKAGING / "spack" / "spack_repo" / "neml2_capi" / "packages"
 CONDA = PACKAGING / "conda" / "recipe.yaml"

@@ -18,6 +18,8 @@ from oracle import ISOTROPIC_HARDENING, VISCOPLASTIC, Viscoplasticity
 
 from neml2_capi import ConvergenceError, FatalError, Model
 
+pytestmark = pytest.mark.numbers
+
 Array = NDArray[np.float64]
 Arrays = Mapping[str, Array]
 Artifacts = Mapping[str, Path]

@@ -38,10 +38,10 @@ from tools.wheel import built_wheel, source_distribution
 pytestmark = pytest.mark.native
 
 LATER = pytest.mark.everything("cross-compiles the library once more")
+# The wheel that the other Pythons are tested with.
 HERE = pytest.mark.full("cross-compiles the library")
-TAGS = [
-    pytest.param(tag, marks=HERE if tag == "manylinux_2_17_aarch64" else LATER) for tag in PLATFORMS
-]
+TESTED = f"manylinux_2_17_{platform.machine()}"
+TAGS = [pytest.param(tag, marks=HERE if tag == TESTED else LATER) for tag in PLATFORMS]
 
 LOADERS = {
     "manylinux_2_17_x86_64": "lib64/ld-linux-x86-64.so.2",

@@ -13,6 +13,8 @@ from states import state_of
 
 from neml2_capi import FatalError, Model, UnknownNameError
 
+pytestmark = pytest.mark.numbers
+
 Array = NDArray[np.float64]
 
 

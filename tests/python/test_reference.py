@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from neml2_capi import Model
 
+pytestmark = pytest.mark.numbers
+
 Array = NDArray[np.float64]
 
 REFERENCE: Mapping[str, Array] = dict(

@@ -10,6 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from states import ALL, IMPLICIT, RECORDED, SUBSTEPPING, Artifacts, load, recorded
 
+pytestmark = pytest.mark.numbers
+
 Array = NDArray[np.float64]
 
 WITH_JVP = [name for name in ALL if recorded(name, "jvp")]

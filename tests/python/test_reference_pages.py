@@ -12,6 +12,8 @@ from conftest import ROOT
 import neml2_capi
 from neml2_capi.cli.commands import neml2_capi as command
 
+pytestmark = pytest.mark.native
+
 PYTHON = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
 COMMANDS = (ROOT / "docs" / "reference" / "command-line.md").read_text(encoding="utf-8")
 #: Rooms that users do not import.

@@ -18,6 +18,8 @@ from oracle import CREEP
 
 from neml2_capi import ConvergenceError, FatalError, Model, load_model
 
+pytestmark = pytest.mark.numbers
+
 Array = NDArray[np.float64]
 Arrays = dict[str, Array]
 Artifacts = Mapping[str, Path]

@@ -12,7 +12,7 @@ from handmade import scalar
 
 from neml2_capi import FatalError, Model, drive
 
-pytestmark = pytest.mark.usefixtures("any_cc")
+pytestmark = [pytest.mark.usefixtures("any_cc"), pytest.mark.numbers]
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from handmade import Shapes, scalar
 
 from neml2_capi import FatalError, Model
 
-pytestmark = pytest.mark.usefixtures("any_cc")
+pytestmark = [pytest.mark.usefixtures("any_cc"), pytest.mark.numbers]
 
 
 def chain(

@@ -20,7 +20,7 @@ from patience import PATIENCE
 
 from neml2_capi import FatalError, SweepResults, sweep
 
-pytestmark = pytest.mark.filterwarnings("ignore:batch = 3")
+pytestmark = [pytest.mark.filterwarnings("ignore:batch = 3"), pytest.mark.numbers]
 
 Damage = Callable[[Path], Any]
 SETS = {"a": np.arange(9.0), "b": np.full(9, 0.5)}

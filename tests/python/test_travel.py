@@ -24,7 +24,10 @@ from neml2_capi.kernels.folder import directory_checksum
 Artifacts = Mapping[str, Path]
 Edit = Callable[[bytes], bytes]
 
-pytestmark = pytest.mark.skipif(os.uname().machine != "x86_64", reason="packages are for x86-64")
+pytestmark = [
+    pytest.mark.skipif(os.uname().machine != "x86_64", reason="packages are for x86-64"),
+    pytest.mark.numbers,
+]
 
 # Versions that Debian 12 has and Debian 10 lacks: they stand for tomorrow's, which all
 # systems of today lack.

@@ -7,7 +7,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,14 @@ def native_target() -> str:
     if platform.machine() == "aarch64":
         return "aarch64"
     return "x86-64-v3" if runs_here("x86-64-v3") else "x86-64-v2"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def kernels_for_this_processor() -> Iterator[None]:
+    """Build the kernels of a law for one instruction set instead of all, if none is named."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("neml2_capi.kernels.build.DEFAULT_TARGETS", (native_target(),))
+        yield
 
 
 def require_compiler(cc: str) -> str:

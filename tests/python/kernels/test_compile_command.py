@@ -66,6 +66,7 @@ def test_two_that_compile_to_one_folder_wait_for_each_other(tmp_path: Path) -> N
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
+@pytest.mark.everything("AOTInductor compiles packages")
 @pytest.mark.usefixtures("compiler")
 def test_packages_and_kernels_are_written_together(tmp_path: Path) -> None:
     target = native_target()

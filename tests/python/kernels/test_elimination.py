@@ -16,6 +16,8 @@ from neml2_capi.kernels.program import Array, Program, program_of
 from neml2_capi.kernels.scalar import Node, Scalars
 from neml2_capi.kernels.simplify import simplified
 
+pytestmark = pytest.mark.numbers
+
 Values = NDArray[np.float64]
 Entry = Callable[[Scalars, Callable[[int], Node]], Node]
 

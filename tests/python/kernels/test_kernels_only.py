@@ -29,6 +29,8 @@ from test_lanes import (
 from neml2_capi import Error, Model
 from neml2_capi.cli.commands import neml2_capi as command
 
+pytestmark = pytest.mark.numbers
+
 
 def kernels_only(name: str, into: Path) -> Path:
     """The artifact of a model whose packages were taken out.

@@ -21,6 +21,8 @@ from neml2_capi import Error, Model
 from neml2_capi._ffi.library import lib
 from neml2_capi.cli.commands import neml2_capi as command
 
+pytestmark = pytest.mark.numbers
+
 Array = NDArray[np.float64]
 Arrays = Mapping[str, Array]
 Report = Mapping[str, Any]

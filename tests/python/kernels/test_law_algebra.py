@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +70,15 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 }
 ROWS = {"eigh": (3,), "upper eigvalsh": (3,), "cross": (3,)}
 ROWS["stress of principal stretches"] = (3,)
-CASES = [
-    (name, n) for name in FUNCTIONS for n in ROWS.get(name, (2, 3, 4) if "inv" in name else (2, 3))
-]
+LARGER = pytest.mark.everything("the same operators on larger matrices")
+
+
+def cases() -> Iterator[Any]:
+    """Each function on its smallest matrices; then on larger ones."""
+    for name in FUNCTIONS:
+        rows = ROWS.get(name, (2, 3, 4) if "inv" in name else (2, 3))
+        for n in rows:
+            yield pytest.param(name, n, marks=[LARGER] * (n > rows[0]), id=f"{name}-{n}")
 
 
 def matrices(n: int, points: int = 4) -> Any:
@@ -85,7 +91,7 @@ def one_by_one(function: Callable[[Any], Any], A: Any) -> Any:
     return torch.stack([function(matrix) for matrix in A])
 
 
-@pytest.mark.parametrize(("name", "n"), CASES, ids=lambda value: str(value))
+@pytest.mark.parametrize(("name", "n"), cases())
 def test_values_and_derivatives_are_those_of_torch(name: str, n: int) -> None:
     function, A = FUNCTIONS[name], matrices(n)
     graph = batched(jacobian(lambda A: (function(A),), [0]), [(n, n)], torch.float64)
@@ -199,6 +205,7 @@ def test_a_law_of_the_deformation_gradient_runs_on_kernels(tmp_path: Path) -> No
     np.testing.assert_array_equal(report["status"] != 0, [False, False, True, False])
 
 
+@pytest.mark.everything("AOTInductor compiles a package")
 def test_a_determinant_runs_on_packages(tmp_path: Path) -> None:
     def volume(F: Any) -> Any:
         return linalg.det(F)

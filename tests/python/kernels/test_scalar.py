@@ -20,6 +20,8 @@ from neml2_capi.kernels.scalar import Node, Scalars, constant_of
 from neml2_capi.kernels.schedule import scheduled
 from neml2_capi.kernels.simplify import simplified
 
+pytestmark = pytest.mark.numbers
+
 INFINITE, NAN = math.inf, math.nan
 SPECIAL = (
     0.0,

@@ -14,6 +14,8 @@ from test_kernels_only import kernels_only
 
 from neml2_capi import Error, Model
 
+pytestmark = pytest.mark.numbers
+
 PAGE = ROOT / "docs" / "design" / "lane-engine.md"
 _LONG = {"crystal", "crystal_powers"}
 NAMES = [

@@ -14,6 +14,8 @@ from neml2_capi.kernels.evaluate import evaluate  # noqa: E402
 from neml2_capi.kernels.program import NoKernel, Program  # noqa: E402
 from neml2_capi.kernels.trace import read  # noqa: E402
 
+pytestmark = pytest.mark.numbers
+
 
 class _Module(torch.nn.Module):  # type: ignore[misc, name-defined]
     def __init__(self, function: Callable[..., Any]) -> None:

@@ -15,6 +15,8 @@ from neml2_capi.kernels.evaluate import evaluate
 from neml2_capi.kernels.program import Array, Program, program_of
 from neml2_capi.kernels.simplify import simplified
 
+pytestmark = pytest.mark.numbers
+
 Law = Callable[[Arrays, Nodes], Nodes]
 INFINITE, NAN = math.inf, math.nan
 
