@@ -1,13 +1,13 @@
 // The limit: the runs of the compiled packages that one evaluation makes, and nothing between them.
 //
-// The program is linked with the objects of the library. It replaces aoti::load_graph by its own (by the
-// linker's --wrap), notes every run of one evaluation with copies of its inputs, and then repeats these runs alone. So
-// the packages are run as often, on as many points at a time and on the same numbers as in the evaluation. A run is
-// repeated in a row, so that its tensors lie in the cache.
-#include "capi/package/graph.h"
+// The program is linked with the objects of the library, and puts a backend before theirs, which notes every run of one
+// evaluation with copies of its inputs. Then it repeats these runs alone. So the packages are run as often, on as many
+// points at a time and on the same numbers as in the evaluation. A run is repeated in a row, so that its tensors lie in
+// the cache.
+#include "capi/graph/backend.h"
 #include "evaluation.h"
 
-namespace neml2_capi::aoti {
+namespace neml2_capi::graph {
 namespace {
 
 struct Run {
@@ -45,22 +45,25 @@ class Recorder : public Graph {
   std::shared_ptr<Graph> graph_;
 };
 
-}  // namespace
+thread_local bool records = true;
 
-std::shared_ptr<Graph> loaded(const std::filesystem::path& path,
-                              const Wanted& wanted) __asm__("__real_" NEML2_GRAPH_LOAD);
-std::shared_ptr<Graph> recording(const std::filesystem::path& path,
-                                 const Wanted& wanted) __asm__("__wrap_" NEML2_GRAPH_LOAD);
-std::shared_ptr<Graph> recording(const std::filesystem::path& path, const Wanted& wanted) {
-  return std::make_shared<Recorder>(loaded(path, wanted));
+std::shared_ptr<Graph> recording(const Source& source, const Wanted& wanted) {
+  records = false;
+  auto recorder = std::make_shared<Recorder>(open(source, wanted));
+  records = true;
+  return recorder;
 }
 
-}  // namespace neml2_capi::aoti
+Backend backend{.name = "limit", .opens = [](const Source&) { return records; }, .open = recording};
+const Registration registration(backend);
+
+}  // namespace
+}  // namespace neml2_capi::graph
 
 namespace benchmark {
 namespace {
 
-using neml2_capi::aoti::Run;
+using neml2_capi::graph::Run;
 
 Contestant prepare(const Task& task) {
   // More points repeat themselves: what is recorded stays small.
@@ -68,9 +71,9 @@ Contestant prepare(const Task& task) {
   part.points = std::min<std::int64_t>(task.points, 4096);
   auto evaluation = std::make_shared<Evaluation>(part);
   auto runs = std::make_shared<std::vector<Run>>();
-  neml2_capi::aoti::record = runs.get();
+  neml2_capi::graph::record = runs.get();
   evaluation->run();
-  neml2_capi::aoti::record = nullptr;
+  neml2_capi::graph::record = nullptr;
   const auto run = [=](std::int64_t calls) {
     for (const Run& one : *runs)
       for (std::int64_t i = 0; i < calls; ++i) one.repeat();

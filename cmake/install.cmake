@@ -28,9 +28,10 @@ function(install_layout component libraries include_folder)
   install(TARGETS neml2_capi EXPORT neml2_capi-${component}
     LIBRARY DESTINATION ${libraries} ${rule} ${namelink}
     INCLUDES DESTINATION ${include_folder})
-  # The provider is opened at run time, from the folder of the library: nobody links with it.
-  install(TARGETS neml2_builtin LIBRARY DESTINATION ${libraries} ${rule})
-  install(TARGETS neml2_plugin LIBRARY DESTINATION ${libraries} ${rule})
+  if(TARGET neml2_builtin)
+    # The provider is opened at run time, from the folder of the library: nobody links with it.
+    install(TARGETS neml2_builtin neml2_plugin LIBRARY DESTINATION ${libraries} ${rule})
+  endif()
   install(FILES ${headers} DESTINATION ${include_folder} ${rule})
 
   # Files for find_package(neml2_capi).

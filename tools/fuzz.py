@@ -43,7 +43,7 @@ TESTS += ["names", "operator_nodes", "schemas", "size_expressions", "source", "s
 TESTS += [f"hostile_{name}" for name in ("archives", "metadata", "objects", "source", "stubs")]
 _READERS = re.compile(
     r"capi/(archive/(?!npz)|artifact/(?!nmhit_)|loader/(elf|isa|versions)|kernels/folder|base/json_doc"
-    r"|package/(?!graph|operator_node|runtime|scalar_type|signature|singular))"
+    r"|package/(?!operator_node|scalar_type|signature))"
 )
 DICTIONARIES = {"describe": "metadata"}
 

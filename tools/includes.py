@@ -16,16 +16,18 @@ ROOT = Path(__file__).resolve().parents[1]
 # that there is no circle of rooms either.
 ROOMS = (
     "base",
+    "platform",
     "tensor",
     "threads",
     "lanes",
     "archive",
     "artifact",
+    "graph",
     "package",
     "provider",
     "loader",
+    "packages",
     "libtorch",
-    "graph",
     "newton",
     "values",
     "kernels",
@@ -39,6 +41,11 @@ ROOMS = (
 )
 
 
+# Rooms of backends: no other room includes them, but the shell of plug-ins, which holds packages.
+BACKENDS = ("package", "provider", "loader", "packages", "libtorch")
+ABOVE_BACKENDS = ("plugin",)
+
+
 @dataclass(frozen=True)
 class Library:
     """What a room that is linked apart from the library takes and gives."""
@@ -49,7 +56,7 @@ class Library:
 
 APART = {
     "lanes": Library(("base",), "kernels.h"),
-    "provider": Library(("tensor", "lanes", "package"), "provider.h"),
+    "provider": Library(("tensor", "lanes", "graph", "package"), "provider.h"),
 }
 BESIDE_ROOMS = ("CMakeLists.txt",)
 README_LINES = 60
@@ -112,6 +119,11 @@ def _broken(capi: Path, room: str, header: str) -> str:
         return (
             f"{room} includes capi/{header}, which is above it; expected {_below(room)}. "
             f"Move what is needed of it down, or this code up to {other}."
+        )
+    if other in BACKENDS and room not in (*BACKENDS, *ABOVE_BACKENDS):
+        return (
+            f"{room} includes capi/{header}, which is a backend's; expected none of them: the "
+            "library is built without backends, too. Ask the table, capi/graph/backend.h."
         )
     if room in APART and other not in APART[room].uses:
         uses = " or ".join((room, *APART[room].uses))

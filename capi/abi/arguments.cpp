@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "capi/base/log.h"
-#include "capi/libtorch/algebra.h"
-#include "capi/libtorch/stream.h"
+#include "capi/graph/algebra.h"
 #include "capi/values/broadcast.h"
 
 namespace neml2_capi::abi {
@@ -35,8 +34,8 @@ void Arguments::add(const Tensor& tensor, Dims& batch) {
                 join("The ", kind, " '", variable.name, "' has the batch ", own.str(),
                      ", which does not broadcast with the batch ", batch.str(), " of those before it."));
   batch = *common;
-  const aoti::libtorch::OnStream there(is_there ? Device() : tensor.device());
-  tensors.push_back(is_there ? tensor.as_on(device) : aoti::libtorch::moved(tensor, device));
+  const graph::OnStream there(is_there ? Device() : tensor.device());
+  tensors.push_back(is_there ? tensor.as_on(device) : algebra::moved(tensor, device));
   if (!is_there && origin->is_host()) *origin = tensor.device();
   batches.push_back(own);
 }

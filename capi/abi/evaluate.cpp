@@ -6,8 +6,7 @@
 #include "capi/abi/arguments.h"
 #include "capi/evaluation/arrays.h"
 #include "capi/evaluation/plan.h"
-#include "capi/libtorch/algebra.h"
-#include "capi/libtorch/stream.h"
+#include "capi/graph/algebra.h"
 #include "capi/model/remark.h"
 #include "capi/tensor/rows.h"
 
@@ -43,9 +42,9 @@ Tensor sum_to(const Tensor& value, const Dims& own, const Variable& variable) {
 
 template <class Tensors>
 void move_to(Device device, Tensors& tensors) {
-  const aoti::libtorch::OnStream there(device);
+  const graph::OnStream there(device);
   for (Tensor& tensor : tensors)
-    if (tensor.data()) tensor = aoti::libtorch::moved(tensor, device);
+    if (tensor.data()) tensor = algebra::moved(tensor, device);
 }
 
 // Request for an evaluation with tensors, of all that is not null.
@@ -85,7 +84,7 @@ Handles seen(Vector<Tensor> tensors) {
 // Returns the status. It waits for the number of points that failed, if any did.
 std::int32_t conclude_on_device(const model::DeviceResults& results, std::int64_t points) {
   if (!results.any_failed) return NEML2_OK;
-  const auto on_host = [&](std::size_t kind) { return aoti::libtorch::moved(results.report[kind], {}); };
+  const auto on_host = [&](std::size_t kind) { return algebra::moved(results.report[kind], {}); };
   const Tensor status = on_host(NEML2_REPORT_STATUS), iterations = on_host(NEML2_REPORT_ITERATIONS),
                norms = on_host(NEML2_REPORT_RESIDUAL_NORM);
   model::Tally tally;
@@ -135,7 +134,7 @@ std::int32_t evaluate(const Request& request) {
   const Shared use(request.model, "model");
   const Model& target = *use->value;
   required(request.inputs, "inputs");
-  const aoti::libtorch::OnStream here(target.device());
+  const graph::OnStream here(target.device());
   const bool differentiates = request.jvps || request.adjoints || request.blocks;
   if (differentiates) require_derivatives(target, request.kind);
 

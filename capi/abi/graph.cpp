@@ -1,9 +1,9 @@
 // Graph handles.
 #include "capi/abi/handles.h"
 #include "capi/abi/source.h"
-#include "capi/graph/load.h"
+#include "capi/graph/algebra.h"
+#include "capi/graph/backend.h"
 #include "capi/graph/no_rows.h"
-#include "capi/libtorch/stream.h"
 #include "capi/tensor/layout.h"
 
 using namespace neml2_capi;
@@ -12,7 +12,7 @@ using namespace neml2_capi::abi;
 namespace {
 
 // Returns the tensors that a run is given. Throws unless they are as many as it takes, with room for its outputs.
-Vector<Tensor> tensors_for(const aoti::Graph& graph, neml2_tensor** outputs, std::int64_t noutputs,
+Vector<Tensor> tensors_for(const graph::Graph& graph, neml2_tensor** outputs, std::int64_t noutputs,
                            neml2_tensor* const* inputs, std::int64_t ninputs) {
   if (ninputs != std::ssize(graph.inputs()) || noutputs != std::ssize(graph.outputs()))
     throw Error(NEML2_ERROR_ARGUMENT, "inputs",
@@ -25,7 +25,7 @@ Vector<Tensor> tensors_for(const aoti::Graph& graph, neml2_tensor** outputs, std
   return tensors;
 }
 
-aoti::Wanted wanted_for(const neml2_source& source) {
+graph::Wanted wanted_for(const neml2_source& source) {
   const auto refuse = [](const char* field) {
     throw Error(NEML2_ERROR_ARGUMENT, field,
                 join("The field '", field,
@@ -35,7 +35,7 @@ aoti::Wanted wanted_for(const neml2_source& source) {
   if (source.name) refuse("name");
   if (source.scheduler) refuse("scheduler");
   if (source.dtype != 0) refuse("dtype");
-  aoti::Wanted wanted = runtime_of(source.runtime);
+  graph::Wanted wanted = runtime_of(source.runtime);
   const Device device = device_of(source.device, source.device_index);
   if (source.device != 0) wanted.device = device;
   return wanted;
@@ -46,10 +46,10 @@ aoti::Wanted wanted_for(const neml2_source& source) {
 int32_t neml2_graph_check(int32_t* runtime, const neml2_source* source) {
   return guarded([&] {
     const neml2_source given = read_sized(source, "source");
-    const aoti::Wanted wanted = wanted_for(given);
+    const graph::Wanted wanted = wanted_for(given);
     if (given.content)
       throw Error(NEML2_ERROR_UNSUPPORTED, "content", "Only files are checked: give the 'path' of the package.");
-    const aoti::Runtime taken = aoti::check_package(&required(given.path, "path"), wanted);
+    const graph::Runtime taken = graph::check(std::filesystem::path(&required(given.path, "path")), wanted);
     if (runtime) *runtime = static_cast<std::int32_t>(taken);
   });
 }
@@ -58,18 +58,18 @@ int32_t neml2_graph_open(neml2_graph** out, const neml2_source* source) {
   return guarded([&] {
     required(out, "out");
     const neml2_source given = read_sized(source, "source");
-    const aoti::Wanted wanted = wanted_for(given);
+    const graph::Wanted wanted = wanted_for(given);
     const auto content = content_of(given);
-    *out =
-        opened<neml2_graph>(content ? aoti::load_graph(*content, wanted)
-                                    : aoti::load_graph(std::filesystem::path(&required(given.path, "path")), wanted));
+    const graph::Source from =
+        content ? graph::Source::in_memory(*content) : graph::Source(&required(given.path, "path"));
+    *out = opened<neml2_graph>(graph::open(from, wanted));
   });
 }
 
 int32_t neml2_graph_inspect(neml2_graph_info* out, const neml2_graph* graph) {
   return guarded([&] {
     const Shared use(graph, "graph");
-    const aoti::Graph& value = *use->value;
+    const graph::Graph& value = *use->value;
     write_sized(out, {.size = 0,
                       .in_spec = value.call_spec().in.c_str(),
                       .out_spec = value.call_spec().out.c_str(),
@@ -83,7 +83,7 @@ int32_t neml2_graph_inspect(neml2_graph_info* out, const neml2_graph* graph) {
 int32_t neml2_graph_variable_count(int64_t* out, const neml2_graph* graph, int32_t kind) {
   return guarded([&] {
     const Shared use(graph, "graph");
-    const aoti::Graph& value = *use->value;
+    const graph::Graph& value = *use->value;
     required(out, "out") = is_input(kind, "A graph") ? std::ssize(value.inputs()) : std::ssize(value.outputs());
   });
 }
@@ -92,11 +92,11 @@ int32_t neml2_graph_variable_inspect(neml2_graph_variable_info* out, const neml2
                                      int64_t index) {
   return guarded([&] {
     const Shared use(graph, "graph");
-    const aoti::Graph& value = *use->value;
+    const graph::Graph& value = *use->value;
     neml2_graph_variable_info info{};
     info.kind = kind;
     if (is_input(kind, "A graph")) {
-      const aoti::InputSpec& input = entry_of(value.inputs(), index, "The graph", "inputs");
+      const graph::InputSpec& input = entry_of(value.inputs(), index, "The graph", "inputs");
       info.name = input.name.c_str();
       info.ndim = input.least.size();
       info.least = input.least.data();
@@ -104,7 +104,7 @@ int32_t neml2_graph_variable_inspect(neml2_graph_variable_info* out, const neml2
       info.order = input.order.data();
       info.dtype = static_cast<std::int32_t>(input.dtype);
     } else {
-      const aoti::OutputSpec& output = entry_of(value.outputs(), index, "The graph", "outputs");
+      const graph::OutputSpec& output = entry_of(value.outputs(), index, "The graph", "outputs");
       info.name = output.name.c_str();
       info.ndim = output.sizes ? output.sizes->size() : -1;
       info.least = info.greatest = output.sizes ? output.sizes->data() : nullptr;
@@ -118,10 +118,10 @@ int32_t neml2_graph_run(neml2_tensor** outputs, int64_t noutputs, const neml2_gr
                         int64_t ninputs) {
   return guarded([&] {
     const Shared use(graph, "graph");
-    const aoti::Graph& value = *use->value;
-    const aoti::libtorch::OnStream here(value.device());  // copies, too, are put on the stream
+    const graph::Graph& value = *use->value;
+    const graph::OnStream here(value.device());  // copies, too, are put on the stream
     Vector<Tensor> tensors = tensors_for(value, outputs, noutputs, inputs, ninputs);
-    if (auto made = aoti::run_without_rows(value, tensors)) return hand_out(outputs, handles_of(std::move(*made)));
+    if (auto made = graph::run_without_rows(value, tensors)) return hand_out(outputs, handles_of(std::move(*made)));
     value.check(tensors);
     for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i] = laid_out(tensors[i], value.inputs()[i].order);
     hand_out(outputs, handles_of(value.run(tensors)));
@@ -132,8 +132,8 @@ int32_t neml2_graph_run_unguarded(neml2_tensor** outputs, int64_t noutputs, cons
                                   neml2_tensor* const* inputs, int64_t ninputs) {
   return guarded([&] {
     const Shared use(graph, "graph");
-    const aoti::Graph& value = *use->value;
-    const aoti::libtorch::OnStream here(value.device());
+    const graph::Graph& value = *use->value;
+    const graph::OnStream here(value.device());
     hand_out(outputs, handles_of(value.run(tensors_for(value, outputs, noutputs, inputs, ninputs))));
   });
 }
@@ -149,7 +149,7 @@ int32_t neml2_graph_constant_get(neml2_tensor** out, const char** name, const ne
   return guarded([&] {
     const Shared use(graph, "graph");
     const auto constants = use->value->constants();
-    const aoti::Constant& constant = entry_of(constants, index, "The graph", "constants");
+    const graph::Constant& constant = entry_of(constants, index, "The graph", "constants");
     if (out) *out = opened<neml2_tensor>(constant.value.copy());
     if (name) *name = constant.name;
   });
@@ -163,7 +163,7 @@ int32_t neml2_graph_constant_set(neml2_graph* graph, int64_t count, const char* 
       throw Error(NEML2_ERROR_ARGUMENT, "count", join("The number of constants must be 0 or more; got ", count, "."));
     if (count > 0) required(names, "names");
     if (count > 0) required(values, "values");
-    std::vector<aoti::Constant> constants;
+    std::vector<graph::Constant> constants;
     for (std::int64_t i = 0; i < count; ++i)
       constants.push_back({&required(names[i], "names"), value_of(values[i], {"values", i})});
     use->value->set_constants(constants, share == 0);

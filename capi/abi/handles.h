@@ -9,7 +9,7 @@
 #include "capi/abi/guard.h"
 #include "capi/abi/handle_table.h"
 #include "capi/devices/dispatch.h"
-#include "capi/package/graph.h"
+#include "capi/graph/graph.h"
 #include "capi/tensor/tensor.h"
 
 namespace neml2_capi::abi {
@@ -19,7 +19,7 @@ struct TensorObject {
 };
 
 struct GraphObject {
-  std::shared_ptr<aoti::Graph> value;
+  std::shared_ptr<graph::Graph> value;
 };
 
 struct ModelObject {

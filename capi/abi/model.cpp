@@ -32,7 +32,7 @@ int32_t neml2_model_open(neml2_model** out, const neml2_source* source) {
   return guarded([&] {
     required(out, "out");
     const neml2_source given = read_sized(source, "source");
-    const aoti::Wanted wanted(runtime_of(given.runtime), device_of(given.device, given.device_index));
+    const graph::Wanted wanted(runtime_of(given.runtime), device_of(given.device, given.device_index));
     *out = given.scheduler ? opened<neml2_model>(dispatch_of(given))
                            : opened<neml2_model>(model::Model::load(metadata_of(given, *wanted.device), wanted));
   });

@@ -4,26 +4,28 @@
 
 #include "capi/abi/handles.h"
 #include "capi/abi/sized.h"
-#include "capi/graph/registered_operators.h"
+#include "capi/graph/backend.h"
 
 using namespace neml2_capi;
 using namespace neml2_capi::abi;
-using aoti::Invocation;
-using Kind = aoti::Argument::Kind;
+using graph::Backend;
+using graph::offered;
+using graph::OperatorCall;
+using Given = OperatorCall::Argument;
 
 namespace neml2_capi::abi {
 
 // Call that a function of the host is given, for as long as it runs.
 struct OperatorCallObject {
-  explicit OperatorCallObject(Invocation& invocation) : value(invocation) {
-    for (const Invocation::Given& given : value.arguments()) {
+  explicit OperatorCallObject(graph::OperatorCall& call) : value(call) {
+    for (const OperatorCall::Argument& given : value.arguments()) {
       owners.push_back(handles_of(given.tensors));
       pointers.emplace_back();
       for (const auto& handle : owners.back()) pointers.back().push_back(handle.get());
     }
   }
 
-  Invocation& value;
+  OperatorCall& value;
   std::vector<abi::Handles> owners;  // of the tensors of each argument
   std::vector<std::vector<neml2_tensor*>> pointers;
 };
@@ -46,56 +48,24 @@ class WhileCalled {
   table::Token token_;
 };
 
-std::int32_t kind_of(const Invocation::Given& given) {
-  switch (given.argument.value.kind) {
-    case Kind::tensor:
-    case Kind::tensors:
-    case Kind::optional_tensors: return NEML2_ARGUMENT_TENSOR;
-    case Kind::integer:
-    case Kind::integers: return NEML2_ARGUMENT_INTEGER;
-    case Kind::boolean:
-    case Kind::booleans: return NEML2_ARGUMENT_BOOLEAN;
-    case Kind::real:
-    case Kind::reals: return NEML2_ARGUMENT_REAL;
-    case Kind::text: return NEML2_ARGUMENT_TEXT;
-    default: return NEML2_ARGUMENT_NONE;
-  }
-}
-
 const char* name_of_kind(std::int32_t kind) {
   constexpr const char* names[] = {"None", "a tensor", "an integer", "a real number", "a boolean", "a text"};
   return names[kind];
 }
 
-std::int64_t count_of(const Invocation::Given& given) {
-  switch (given.argument.value.kind) {
-    case Kind::tensors:
-    case Kind::optional_tensors: return std::ssize(given.tensors);
-    case Kind::integers:
-    case Kind::booleans: return std::ssize(given.integers);
-    case Kind::reals: return std::ssize(given.reals);
-    default: return -1;
-  }
-}
-
-const aoti::Parameter& parameter_of(const Invocation& call, std::int64_t index) {
-  return call.schema().parameters[static_cast<std::size_t>(index)];
-}
-
-const Invocation::Given& given(const OperatorCallObject& call, std::int64_t index) {
-  const Invocation& value = call.value;
-  return entry_of(value.arguments(), index, value.schema().name, "arguments");
+const Given& given(const OperatorCallObject& call, std::int64_t index) {
+  return entry_of(call.value.arguments(), index, call.value.name(), "arguments");
 }
 
 // Throws NEML2_ERROR_DTYPE unless the argument is of this kind, or None, which is false.
 bool is_given(const OperatorCallObject& call, std::int64_t index, std::int32_t wanted, std::int32_t other = 0) {
-  const std::int32_t kind = kind_of(given(call, index));
+  const Given& argument = given(call, index);
+  const std::int32_t kind = argument.kind;
   if (kind == NEML2_ARGUMENT_NONE) return false;
   if (kind == wanted || kind == other) return true;
-  const std::string& name = parameter_of(call.value, index).name;
-  throw Error(NEML2_ERROR_DTYPE, name,
-              join("The argument ", name, " of the operator ", call.value.schema().full_name(), " is ",
-                   name_of_kind(kind), ", and was read as ", name_of_kind(wanted), "."));
+  throw Error(NEML2_ERROR_DTYPE, argument.name,
+              join("The argument ", argument.name, " of the operator ", call.value.name(), " is ", name_of_kind(kind),
+                   ", and was read as ", name_of_kind(wanted), "."));
 }
 
 // Returns the values, never null for a list that is there, also an empty one.
@@ -105,7 +75,7 @@ const Value* first(const Vector<Value>& values) {
   return values.empty() ? &nothing : values.data();
 }
 
-void call_function(neml2_operator_fn function, void* context, Invocation& invocation) {
+void call_function(neml2_operator_fn function, void* context, OperatorCall& invocation) {
   OperatorCallObject call(invocation);
   const WhileCalled handle(call);
   const std::int64_t errors = errors_recorded();
@@ -115,7 +85,7 @@ void call_function(neml2_operator_fn function, void* context, Invocation& invoca
     status = function(context, handle.get());
   }
   if (status == NEML2_OK) return;
-  const std::string name = invocation.schema().full_name();
+  const std::string& name = invocation.name();
   const bool is_known =
       status == NEML2_NOT_CONVERGED || status == NEML2_SINGULAR || (status < 0 && status >= NEML2_ERROR_INTERNAL);
   if (!is_known)
@@ -134,19 +104,22 @@ int32_t neml2_operator_register(const char* schema, neml2_operator_fn function, 
   return guarded([&] {
     required(schema, "schema");
     required(function, "function");
-    aoti::register_operator(
-        schema, [function, context](Invocation& invocation) { call_function(function, context, invocation); });
+    offered(&Backend::register_operator, "call functions of the host")(
+        schema, [function, context](OperatorCall& call) { call_function(function, context, call); });
   });
 }
 
 int32_t neml2_operator_unregister(const char* name) {
-  return guarded([&] { aoti::unregister_operator(&required(name, "name")); });
+  return guarded([&] {
+    required(name, "name");
+    offered(&Backend::unregister_operator, "call functions of the host")(name);
+  });
 }
 
 int32_t neml2_operator_call_count(int64_t* out, const neml2_operator_call* call, int32_t kind) {
   return guarded([&] {
     const Alone own(call, "call");
-    const Invocation& value = own->value;
+    const OperatorCall& value = own->value;
     required(out, "out") = is_input(kind, "An operator") ? std::ssize(value.arguments()) : value.num_outputs();
   });
 }
@@ -156,30 +129,25 @@ int32_t neml2_operator_call_find(int64_t* out, const neml2_operator_call* call, 
     required(out, "out");
     const std::string_view wanted = &required(name, "name");
     const Alone own(call, "call");
-    const Invocation& value = own->value;
+    const OperatorCall& value = own->value;
     std::string names;
     for (std::int64_t i = 0; i < std::ssize(value.arguments()); ++i) {
-      const std::string& known = parameter_of(value, i).name;
+      const std::string_view known = value.arguments()[static_cast<std::size_t>(i)].name;
       add_name(names, known);
       if (known != wanted) continue;
       *out = i;
       return;
     }
     throw Error(NEML2_ERROR_NAME, name,
-                join("The operator ", value.schema().full_name(), " has no argument '", name,
-                     "'. Its arguments are: ", names, "."));
+                join("The operator ", value.name(), " has no argument '", name, "'. Its arguments are: ", names, "."));
   });
 }
 
 int32_t neml2_operator_call_inspect(neml2_argument_info* out, const neml2_operator_call* call, int64_t index) {
   return guarded([&] {
     const Alone own(call, "call");
-    const Invocation::Given& argument = given(*own, index);
-    write_sized(out, {.size = 0,
-                      .name = parameter_of(own->value, index).name.c_str(),
-                      .count = count_of(argument),
-                      .kind = kind_of(argument),
-                      .reserved = 0});
+    const Given& argument = given(*own, index);
+    write_sized(out, {.size = 0, .name = argument.name, .count = argument.count, .kind = argument.kind, .reserved = 0});
   });
 }
 
@@ -215,7 +183,7 @@ int32_t neml2_operator_call_get_text(const char** out, const neml2_operator_call
   return guarded([&] {
     required(out, "out");
     const Alone own(call, "call");
-    *out = is_given(*own, index, NEML2_ARGUMENT_TEXT) ? given(*own, index).argument.value.text.c_str() : nullptr;
+    *out = is_given(*own, index, NEML2_ARGUMENT_TEXT) ? given(*own, index).text : nullptr;
   });
 }
 

@@ -29,8 +29,8 @@ threads::Scheduler::Device share_of(std::int64_t batch_size, std::int64_t capaci
 
 // Throws for a device that is there. The CPU, which would contend with itself, may be there once for each runtime that
 // is named, to compare them.
-void require_apart(const SchedulerObject& scheduler, Device device, aoti::Runtime runtime) {
-  constexpr auto automatic = aoti::Runtime::automatic;
+void require_apart(const SchedulerObject& scheduler, Device device, graph::Runtime runtime) {
+  constexpr auto automatic = graph::Runtime::automatic;
   for (const Entry& other : scheduler.devices) {
     if (other.device != device) continue;
     const bool on_cpu = device.type == Device::Type::cpu;

@@ -6,14 +6,14 @@
 
 #include "capi/abi/handles.h"
 #include "capi/devices/dispatch.h"
-#include "capi/package/runtime.h"
+#include "capi/graph/runtime.h"
 
 namespace neml2_capi::abi {
 
 struct SchedulerObject {
   struct Entry {
     Device device;
-    aoti::Runtime runtime;
+    graph::Runtime runtime;
     threads::Scheduler::Device share;
   };
   std::vector<Entry> devices;

@@ -5,10 +5,10 @@
 
 namespace neml2_capi::abi {
 
-static_assert(static_cast<int>(aoti::Runtime::automatic) == NEML2_RUNTIME_AUTO);
-static_assert(static_cast<int>(aoti::Runtime::builtin) == NEML2_RUNTIME_BUILTIN);
-static_assert(static_cast<int>(aoti::Runtime::libtorch) == NEML2_RUNTIME_LIBTORCH);
-static_assert(static_cast<int>(aoti::Runtime::tensors) == NEML2_RUNTIME_TENSORS);
+static_assert(static_cast<int>(graph::Runtime::automatic) == NEML2_RUNTIME_AUTO);
+static_assert(static_cast<int>(graph::Runtime::builtin) == NEML2_RUNTIME_BUILTIN);
+static_assert(static_cast<int>(graph::Runtime::libtorch) == NEML2_RUNTIME_LIBTORCH);
+static_assert(static_cast<int>(graph::Runtime::tensors) == NEML2_RUNTIME_TENSORS);
 
 void require_size(std::int64_t size, std::size_t first, std::size_t known, const char* name) {
   constexpr std::int64_t most = 4096;  // so that one that was never set does not lead anywhere
@@ -31,14 +31,14 @@ Device device_of(std::int32_t device, std::int32_t index) {
   return {Device::Type::cuda, false, static_cast<std::int16_t>(index)};
 }
 
-aoti::Runtime runtime_of(std::int32_t runtime) {
+graph::Runtime runtime_of(std::int32_t runtime) {
   if (runtime < NEML2_RUNTIME_AUTO || runtime > NEML2_RUNTIME_TENSORS)
     throw Error(NEML2_ERROR_ARGUMENT, "runtime",
                 join("There is no runtime ", runtime, "; see NEML2_RUNTIME_AUTO and the others."));
-  return static_cast<aoti::Runtime>(runtime);
+  return static_cast<graph::Runtime>(runtime);
 }
 
-const char* name_of(aoti::Runtime runtime) {
+const char* name_of(graph::Runtime runtime) {
   constexpr const char* names[] = {"auto", "builtin", "libtorch", "tensors"};
   return names[static_cast<int>(runtime)];
 }

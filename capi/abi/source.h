@@ -6,7 +6,7 @@
 
 #include "capi/abi/sized.h"
 #include "capi/artifact/metadata.h"
-#include "capi/package/runtime.h"
+#include "capi/graph/runtime.h"
 
 namespace neml2_capi::abi {
 
@@ -14,9 +14,9 @@ namespace neml2_capi::abi {
 Device device_of(std::int32_t device, std::int32_t index);
 
 // Returns the field `runtime` of a structure. Throws NEML2_ERROR_ARGUMENT.
-aoti::Runtime runtime_of(std::int32_t runtime);
+graph::Runtime runtime_of(std::int32_t runtime);
 
-const char* name_of(aoti::Runtime runtime);
+const char* name_of(graph::Runtime runtime);
 
 // Returns the bytes of a source in memory, nullopt for one with a path. Throws NEML2_ERROR_ARGUMENT for both at once.
 std::optional<std::string_view> content_of(const neml2_source& source);

@@ -21,7 +21,7 @@
 #include "capi/archive/npz.h"
 #include "capi/base/json_writer.h"
 #include "capi/base/log.h"
-#include "capi/loader/image.h"
+#include "capi/graph/backend.h"
 #include "capi/model/remark.h"
 
 namespace neml2_capi::model {
@@ -229,7 +229,7 @@ void Capsule::write(std::int32_t status, const std::string& message, const std::
     out.object("library", [&] {
       out.member("version", NEML2_CAPI_VERSION);
       out.member("abi", NEML2_ABI_VERSION);
-      out.member("provider", aoti::provider_file);
+      out.member("provider", graph::library_of(graph::Runtime::builtin));
     });
     out.object("host", [&] {
       out.member("name", host_name());

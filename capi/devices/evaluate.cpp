@@ -6,14 +6,12 @@
 
 #include "capi/base/error.h"
 #include "capi/devices/marks.h"
-#include "capi/libtorch/algebra.h"
+#include "capi/graph/algebra.h"
 #include "capi/segments/implicit.h"
 #include "capi/tensor/views.h"
 
 namespace neml2_capi::model {
 namespace {
-
-namespace libtorch = aoti::libtorch;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
@@ -40,7 +38,7 @@ Tensor sum_to(const Tensor& value, const Dims& batch, const Dims& own) {
   Dims axes;
   for (std::int64_t i = 0; i < batch.size(); ++i)
     if (i < leading || own[i - leading] != batch[i]) axes.push_back(i);
-  const Tensor total = axes.empty() ? value : libtorch::sum(value, axes, true);
+  const Tensor total = axes.empty() ? value : algebra::sum(value, axes, true);
   return shaped(total, own.then(value.sizes().last(value.ndim() - batch.size())));
 }
 
@@ -51,7 +49,7 @@ struct Shaping {
   const Tensor failed;  // empty if none did
   const Device device;
 
-  Tensor zeros(const Dims& sizes, DType dtype) const { return libtorch::filled(dtype, sizes, 0.0, device); }
+  Tensor zeros(const Dims& sizes, DType dtype) const { return algebra::filled(dtype, sizes, 0.0, device); }
 
   // `rows` has one row per point, or one for all; nothing there is zero.
   Tensor of(Tensor rows, const Variable& variable, bool batched) const {
@@ -66,7 +64,7 @@ struct Shaping {
 
   Tensor shaped_or_nan(const Tensor& rows, const Dims& point_shape, DType dtype) const {
     const Dims sizes = batch.then(point_shape);
-    return rows.data() ? shaped(rows, sizes) : libtorch::filled(dtype, sizes, nan, device);
+    return rows.data() ? shaped(rows, sizes) : algebra::filled(dtype, sizes, nan, device);
   }
 };
 

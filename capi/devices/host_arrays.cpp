@@ -6,13 +6,10 @@
 #include "capi/devices/evaluate.h"
 #include "capi/evaluation/plan.h"
 #include "capi/evaluation/results.h"
-#include "capi/libtorch/algebra.h"
-#include "capi/libtorch/stream.h"
+#include "capi/graph/algebra.h"
 
 namespace neml2_capi::model {
 namespace {
-
-namespace libtorch = aoti::libtorch;
 
 // Request of an evaluation over arrays of the host, with respect to the inputs or to the parameters.
 class Transfer {
@@ -47,7 +44,7 @@ class Transfer {
     if (!array.data) return {};
     const Tensor rows = gather(array, variable, 0, one ? 1 : bindings_.points, true);
     const Dims sizes = one ? variable.point_shape : rows.sizes();
-    return libtorch::moved(Tensor(rows.storage(), rows.dtype(), sizes, sizes.row_major()), model_.compute_device());
+    return algebra::moved(Tensor(rows.storage(), rows.dtype(), sizes, sizes.row_major()), model_.compute_device());
   }
   Vector<Tensor> taken(const std::vector<Points>& arrays, Kind kind) const {
     Vector<Tensor> tensors;
@@ -78,7 +75,7 @@ class Writer {
   // Adds to the status of the points: derivatives with respect to parameters may not be finite if all else is.
   Writer(const Bindings& bindings, const DeviceResults& results, Vector<std::int32_t>& status)
       : bindings_(bindings), status_(status) {
-    const Tensor own = libtorch::moved(results.report[NEML2_REPORT_STATUS], {});
+    const Tensor own = algebra::moved(results.report[NEML2_REPORT_STATUS], {});
     for (std::size_t p = 0; p < status.size(); ++p)
       status[p] = std::max(status[p], own.data_as<const std::int32_t>()[p]);
     write_status(bindings, 0, status);
@@ -111,7 +108,7 @@ class Writer {
   }
 
  private:
-  static Tensor here(const Tensor& result) { return result.data() ? libtorch::moved(result, {}) : Tensor(); }
+  static Tensor here(const Tensor& result) { return result.data() ? algebra::moved(result, {}) : Tensor(); }
   void write(const Tensor& value, const Variable& variable, const Points& array) const {
     scatter(value, variable, array, 0, status_, bindings_.mark_failed);
   }
@@ -125,7 +122,7 @@ class Writer {
 void HostArrays::check(const Options& options, std::int64_t points) const { check_on_device(model_, options, points); }
 
 void HostArrays::run(const Plan& plan, const Bindings& bindings, const Range&, Workspace&, Tally& tally) const {
-  const libtorch::OnStream here(model_.compute_device());
+  const graph::OnStream here(model_.compute_device());
   const Transfer transfer(model_, bindings);
   const Request& request = plan.request();
   Options options = plan.options();

@@ -1,13 +1,13 @@
 #include "capi/devices/marks.h"
 
-#include "capi/libtorch/algebra.h"
+#include "capi/graph/algebra.h"
 #include "capi/tensor/views.h"
 #include "capi/values/steps.h"
 
 namespace neml2_capi::model {
 namespace {
 
-using namespace aoti::libtorch;
+using namespace algebra;
 
 bool is_floating(const Tensor& tensor) { return tensor.dtype() == DType::float64 || tensor.dtype() == DType::float32; }
 
@@ -24,7 +24,7 @@ class Bad {
     const Dims own = values.sizes().first(values.ndim() - point_shape.size());
     const Tensor vectors = shaped(values.row_major(), {own.product(), point_shape.product()});
     const Tensor bad = sum(converted(negated(is_good(vectors)), DType::float64), {1}, false);
-    count_ = aoti::libtorch::add(count_, expanded(shaped(bad, own), batch_));
+    count_ = algebra::add(count_, expanded(shaped(bad, own), batch_));
   }
   Tensor mask() const { return negated(at_most(shaped(count_, {batch_.product()}), 0.0)); }
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "capi/base/interrupt.h"
-#include "capi/libtorch/algebra.h"
+#include "capi/graph/algebra.h"
 #include "capi/newton/rules.h"
 #include "capi/segments/operands.h"
 #include "capi/tensor/views.h"
@@ -12,7 +12,7 @@
 namespace neml2_capi::model {
 namespace {
 
-using namespace aoti::libtorch;
+using namespace algebra;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
@@ -71,11 +71,11 @@ struct OnDevice {
   static PerPoint is_finite(const PerPoint& norm) { return finite(norm.values); }
   static PerPoint choose(const PerPoint& mask, const PerPoint& if_true, const PerPoint& if_false) {
     if (if_true.values.data() && if_false.values.data())
-      return aoti::libtorch::choose(mask.values, if_true.values, if_false.values);
-    if (if_true.values.data()) return aoti::libtorch::choose(negated(mask.values), if_false.number, if_true.values);
-    if (if_false.values.data()) return aoti::libtorch::choose(mask.values, if_true.number, if_false.values);
+      return algebra::choose(mask.values, if_true.values, if_false.values);
+    if (if_true.values.data()) return algebra::choose(negated(mask.values), if_false.number, if_true.values);
+    if (if_false.values.data()) return algebra::choose(mask.values, if_true.number, if_false.values);
     const Tensor all = filled(DType::float64, mask.values.sizes(), if_false.number, mask.values.device());
-    return aoti::libtorch::choose(mask.values, if_true.number, all);
+    return algebra::choose(mask.values, if_true.number, all);
   }
 };
 

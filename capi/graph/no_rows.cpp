@@ -6,7 +6,7 @@
 #include "capi/base/error.h"
 #include "capi/tensor/layout.h"
 
-namespace neml2_capi::aoti {
+namespace neml2_capi::graph {
 namespace {
 
 bool is_empty_axis(const InputSpec& spec, const Tensor& input, std::int64_t axis) {
@@ -79,4 +79,4 @@ std::optional<Vector<Tensor>> run_without_rows(const Graph& graph, const Vector<
   return a;
 }
 
-}  // namespace neml2_capi::aoti
+}  // namespace neml2_capi::graph

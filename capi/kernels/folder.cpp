@@ -1,7 +1,5 @@
 #include "capi/kernels/folder.h"
 
-#include <dlfcn.h>
-
 #include <cstring>
 #include <map>
 #include <memory>
@@ -19,8 +17,8 @@
 #include "capi/base/limits.h"
 #include "capi/base/locks.h"
 #include "capi/kernels/block.h"
-#include "capi/loader/memory_file.h"
-#include "capi/loader/shared_object.h"
+#include "capi/platform/memory_file.h"
+#include "capi/platform/shared_object.h"
 
 namespace neml2_capi::kernels {
 namespace {
@@ -71,11 +69,11 @@ Error damaged_object(const std::filesystem::path& path, const std::string& probl
 }
 
 const neml2_kernel_set* mapped(const std::filesystem::path& path, const std::string& content) {
-  const aoti::MemoryFile file(path.filename().string(), content, archive::mounted(path) ? "" : path);
+  const platform::MemoryFile file(path.filename().string(), content, archive::mounted(path) ? "" : path);
   std::string reason;
-  void* object = aoti::open_shared(file.path().c_str(), reason);  // for the life of the process, as packages
+  void* object = platform::open_shared(file.path().c_str(), reason);  // for the life of the process, as packages
   if (!object) throw damaged_object(path, join("cannot be loaded: ", reason));
-  const auto kernels = reinterpret_cast<const neml2_kernel_set* (*)()>(dlsym(object, "neml2_kernels"));
+  const auto kernels = reinterpret_cast<const neml2_kernel_set* (*)()>(platform::function_of(object, "neml2_kernels"));
   if (!kernels) throw damaged_object(path, "has no kernels");
   const neml2_kernel_set* set = kernels();
   if (set->version != NEML2_KERNEL_VERSION)

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "capi/base/error.h"
-#include "capi/graph/solve_package.h"
+#include "capi/graph/dense.h"
 #include "capi/kernels/memory.h"
 #include "capi/tensor/views.h"
 
@@ -18,7 +18,7 @@ Dims sizes_of(const Array& array, std::int64_t points) {
   return array.per_point ? Dims{points}.then(array.shape) : array.shape;
 }
 
-aoti::InputSpec input_spec(const Array& array, DType dtype) {
+graph::InputSpec input_spec(const Array& array, DType dtype) {
   const Dims greatest = sizes_of(array, std::numeric_limits<std::int64_t>::max());
   Dims order = greatest;
   for (std::int64_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -26,7 +26,7 @@ aoti::InputSpec input_spec(const Array& array, DType dtype) {
 }
 
 // A graph without code of its own: no constants, no structures, inputs that its caller has checked.
-class PlainGraph : public aoti::Graph {
+class PlainGraph : public graph::Graph {
  public:
   PlainGraph(std::string package, DType real, const std::vector<Array>& inputs, const std::vector<Array>& outputs)
       : package_(std::move(package)), real_(real) {
@@ -34,23 +34,23 @@ class PlainGraph : public aoti::Graph {
     for (const Array& array : outputs) outputs_.push_back({array.name, real, sizes_of(array, -1)});
   }
 
-  aoti::Runtime runtime() const override { return aoti::Runtime::builtin; }
-  const std::vector<aoti::InputSpec>& inputs() const override { return inputs_; }
-  const std::vector<aoti::OutputSpec>& outputs() const override { return outputs_; }
+  graph::Runtime runtime() const override { return graph::Runtime::builtin; }
+  const std::vector<graph::InputSpec>& inputs() const override { return inputs_; }
+  const std::vector<graph::OutputSpec>& outputs() const override { return outputs_; }
   bool enforces_bounds() const override { return false; }
   void check(const Vector<Tensor>&) const override {}
-  std::vector<aoti::Constant> constants() const override { return {}; }
-  void set_constants(const std::vector<aoti::Constant>&, bool) override {}
-  const aoti::CallSpec& call_spec() const override { return call_spec_; }
+  std::vector<graph::Constant> constants() const override { return {}; }
+  void set_constants(const std::vector<graph::Constant>&, bool) override {}
+  const graph::CallSpec& call_spec() const override { return call_spec_; }
 
  protected:
   const std::string package_;
   const DType real_;
 
  private:
-  std::vector<aoti::InputSpec> inputs_;
-  std::vector<aoti::OutputSpec> outputs_;
-  aoti::CallSpec call_spec_;
+  std::vector<graph::InputSpec> inputs_;
+  std::vector<graph::OutputSpec> outputs_;
+  graph::CallSpec call_spec_;
 };
 
 // Elements of one array from lanes and back: component c of lane l at [c * lanes + l].
@@ -80,7 +80,7 @@ class KernelGraph final : public PlainGraph {
         kernel_(folder_->find(package)),
         arrays_(folder_->arrays(package)) {}
 
-  void run(Handles& inputs, Handles& outputs, aoti::SingularInfo*) const override {
+  void run(Handles& inputs, Handles& outputs, graph::SingularInfo*) const override {
     real_ == DType::float32 ? run<float>(inputs, outputs) : run<double>(inputs, outputs);
   }
 
@@ -129,7 +129,7 @@ class DenseSolver final : public PlainGraph {
       rows_.push_back(given[i].shape);
   }
 
-  void run(Handles& inputs, Handles& outputs, aoti::SingularInfo* singular) const override {
+  void run(Handles& inputs, Handles& outputs, graph::SingularInfo* singular) const override {
     const std::size_t groups = outputs.size();
     Vector<Tensor> blocks = inputs.take();
     const std::int64_t points = blocks.front().sizes()[0];
@@ -146,8 +146,8 @@ class DenseSolver final : public PlainGraph {
   }
 
  private:
-  Tensor solve(const Tensor& a, const Tensor& b, aoti::SingularInfo* singular) const try {
-    return aoti::solve_linear(a, b, singular);
+  Tensor solve(const Tensor& a, const Tensor& b, graph::SingularInfo* singular) const try {
+    return graph::solve_linear(a, b, singular);
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
@@ -159,13 +159,13 @@ class DenseSolver final : public PlainGraph {
 
 }  // namespace
 
-std::shared_ptr<aoti::Graph> kernel_graph(std::shared_ptr<const Folder> folder, const std::string& package) {
+std::shared_ptr<graph::Graph> kernel_graph(std::shared_ptr<const Folder> folder, const std::string& package) {
   folder->find(package);
   return std::make_shared<KernelGraph>(std::move(folder), package);
 }
 
-std::shared_ptr<aoti::Graph> solver_graph(std::shared_ptr<const Folder> folder, const std::string& jacobian,
-                                          std::size_t residuals) {
+std::shared_ptr<graph::Graph> solver_graph(std::shared_ptr<const Folder> folder, const std::string& jacobian,
+                                           std::size_t residuals) {
   folder->find(jacobian);
   const std::vector<Array>& given = folder->arrays(jacobian).outputs;
   const std::size_t blocks = given.size() - residuals, groups = blocks / residuals;

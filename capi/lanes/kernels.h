@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 namespace neml2_capi::lanes {
 
@@ -57,5 +58,29 @@ struct Kernels {
 
 template <class T>
 const Kernels<T>& kernels();
+
+// Systems of one layout, which go to the kernel together. `Scratch` owns memory of a number of bytes.
+template <class T, class Scratch>
+class Batch {
+ public:
+  explicit Batch(const SystemLayout& layout)
+      : layout_(layout),
+        scratch_(kernels<T>().solve_work(layout.n, layout.sides) * static_cast<std::int64_t>(sizeof(T))) {}
+
+  void add(const System<T>& system) {
+    if (count_ == group) solve();
+    systems_[count_++] = system;
+  }
+  // Solves the systems that were added since the last time.
+  void solve() { kernels<T>().solve(layout_, systems_, std::exchange(count_, 0), scratch_.template as<T>()); }
+
+ private:
+  static constexpr std::int64_t group = 64;
+
+  SystemLayout layout_;
+  Scratch scratch_;
+  System<T> systems_[group];
+  std::int64_t count_ = 0;
+};
 
 }  // namespace neml2_capi::lanes

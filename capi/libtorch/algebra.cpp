@@ -1,14 +1,18 @@
 #include "capi/libtorch/algebra.h"
 
 #include <initializer_list>
+#include <stdexcept>
 #include <string>
 
 #include "capi/base/error.h"
 #include "capi/libtorch/cells.h"
+#include "capi/libtorch/stream.h"
 #include "capi/package/scalar_type.h"
 
 namespace neml2_capi::aoti::libtorch {
 namespace {
+
+using graph::Operation;
 
 Tensor empty(DType dtype, const Dims& sizes, Device device) {
   if (device.is_host()) return Tensor::empty(dtype, sizes);
@@ -18,8 +22,6 @@ Tensor empty(DType dtype, const Dims& sizes, Device device) {
          "memory for a tensor");
   return take(OwnedHandle(handle), device.by_operators);
 }
-
-Tensor row_major_copy(const Tensor& tensor) { return moved(tensor, tensor.device()); }
 
 // Makes a number to go with tensors of a device: an operator takes it from the processor's memory, without a transfer.
 Tensor number(double value, DType dtype) {
@@ -45,7 +47,29 @@ Tensor call(const char* name, const char* overload, std::initializer_list<const 
   return take(OwnedHandle(reinterpret_cast<Handle>(stack.front())), (*tensors.begin())->device().by_operators);
 }
 
-Tensor call(const char* name, const Tensor& a, const Tensor& b) { return call(name, "Tensor", {&a, &b}); }
+// Name of an operation in torch, and the overload that takes the second tensor.
+struct Named {
+  const char *name, *overload;
+};
+
+Named name_of(Operation operation) {
+  switch (operation) {
+    case Operation::add:
+    case Operation::subtract: break;  // C functions of their own
+    case Operation::multiply: return {"aten::mul", "Tensor"};
+    case Operation::divide: return {"aten::div", "Tensor"};
+    case Operation::product: return {"aten::matmul", ""};
+    case Operation::square_root: return {"aten::sqrt", ""};
+    case Operation::less: return {"aten::lt", "Tensor"};
+    case Operation::at_most: return {"aten::le", "Tensor"};
+    case Operation::equal: return {"aten::eq", "Tensor"};
+    case Operation::finite: return {"aten::isfinite", ""};
+    case Operation::both: return {"aten::logical_and", ""};
+    case Operation::either: return {"aten::logical_or", ""};
+    case Operation::negated: return {"aten::logical_not", ""};
+  }
+  throw std::logic_error("an operation without an operator");
+}
 
 Tensor difference(const Tensor& a, const Tensor& b, double factor) {
   Handle made = nullptr;
@@ -53,6 +77,19 @@ Tensor difference(const Tensor& a, const Tensor& b, double factor) {
   expect(torch().aoti_torch_aten_subtract_Tensor(x.get(), y.get(), factor, &made), "a difference");
   return take(OwnedHandle(made), a.device().by_operators);
 }
+
+void copy_into(const Tensor& to, const Tensor& values) {
+  const OwnedHandle destination = handle_of(to), source = handle_of(values);
+  expect(torch().aoti_torch_copy_(destination.get(), source.get(), 0), "copying a tensor");
+}
+
+Tensor copy_of(const Tensor& tensor, DType dtype, Device device) {
+  Tensor copy = empty(dtype, tensor.sizes(), device);
+  copy_into(copy, tensor);
+  return copy;
+}
+
+Tensor row_major_copy(const Tensor& tensor) { return copy_of(tensor, tensor.dtype(), tensor.device()); }
 
 Cell list_of_integers(const Dims& values) {
   return list_of(values.size(), [&](std::int64_t i) { return cell_of(values[i]); });
@@ -73,45 +110,45 @@ void require_algebra(Device device) {
   copy_on_device = row_major_copy;
 }
 
-Tensor filled(DType dtype, const Dims& sizes, double value, Device device) {
+std::shared_ptr<void> TensorAlgebra::on_stream(Device device) const { return std::make_shared<OnStream>(device); }
+
+void TensorAlgebra::use_stream(std::int16_t device_index, void* stream) const {
+  libtorch::use_stream(device_index, stream);
+}
+
+Tensor TensorAlgebra::filled(DType dtype, const Dims& sizes, double value, Device device) const {
   Tensor tensor = empty(dtype, sizes, device);
   const OwnedHandle handle = handle_of(tensor);
   expect(torch().aoti_torch_aten_fill__Scalar(handle.get(), value), "filling a tensor");
   return tensor;
 }
 
-void assign(const Tensor& to, const Tensor& values) {
-  const OwnedHandle destination = handle_of(to), source = handle_of(values);
-  expect(torch().aoti_torch_copy_(destination.get(), source.get(), 0), "copying a tensor");
+Tensor TensorAlgebra::copied(const Tensor& tensor, DType dtype, Device device) const {
+  return copy_of(tensor, dtype, device);
 }
 
-Tensor moved(const Tensor& tensor, Device device) {
-  Tensor copy = empty(tensor.dtype(), tensor.sizes(), device);
-  assign(copy, tensor);
-  return copy;
+void TensorAlgebra::assign(const Tensor& to, const Tensor& values) const { copy_into(to, values); }
+
+Tensor TensorAlgebra::apply(Operation operation, const Tensor& a) const {
+  return call(name_of(operation).name, "", {&a});
 }
 
-Tensor converted(const Tensor& tensor, DType dtype) {
-  if (tensor.dtype() == dtype) return tensor;
-  Tensor copy = empty(dtype, tensor.sizes(), tensor.device());
-  assign(copy, tensor);
-  return copy;
+Tensor TensorAlgebra::apply(Operation operation, const Tensor& a, const Tensor& b) const {
+  if (operation == Operation::add) return difference(a, b, -1.0);
+  if (operation == Operation::subtract) return difference(a, b, 1.0);
+  const Named known = name_of(operation);
+  return call(known.name, known.overload, {&a, &b});
 }
 
-Tensor add(const Tensor& a, const Tensor& b) { return difference(a, b, -1.0); }
-Tensor subtract(const Tensor& a, const Tensor& b) { return difference(a, b, 1.0); }
-Tensor multiply(const Tensor& a, const Tensor& b) { return call("aten::mul", a, b); }
-Tensor multiply(const Tensor& a, double b) { return multiply(a, number(b, a.dtype())); }
-Tensor divide(const Tensor& a, const Tensor& b) { return call("aten::div", a, b); }
-Tensor square_root(const Tensor& a) { return call("aten::sqrt", "", {&a}); }
-Tensor product(const Tensor& a, const Tensor& b) { return call("aten::matmul", "", {&a, &b}); }
+Tensor TensorAlgebra::apply(Operation operation, const Tensor& a, double b) const {
+  return apply(operation, a, number(b, a.dtype()));
+}
 
-Tensor sum(const Tensor& a, const Dims& axes, bool keep_axes) {
+Tensor TensorAlgebra::sum(const Tensor& a, const Dims& axes, bool keep_axes) const {
   return call("aten::sum", "dim_IntList", {&a}, {boxed(list_of_integers(axes)), Cell{keep_axes}, 0});
 }
 
-Tensor joined(const Vector<Tensor>& parts, std::int64_t axis) {
-  if (parts.size() == 1) return parts.front();
+Tensor TensorAlgebra::joined(const Vector<Tensor>& parts, std::int64_t axis) const {
   const Cell list = list_of(std::ssize(parts), [&](std::int64_t i) {
     return cell_of(handle_of(parts[static_cast<std::size_t>(i)]).release());
   });
@@ -120,26 +157,11 @@ Tensor joined(const Vector<Tensor>& parts, std::int64_t axis) {
   return take(OwnedHandle(reinterpret_cast<Handle>(stack[0])), parts.front().device().by_operators);
 }
 
-Tensor less(const Tensor& a, const Tensor& b) { return call("aten::lt", a, b); }
-Tensor less(const Tensor& a, double b) { return less(a, number(b, a.dtype())); }
-Tensor at_most(const Tensor& a, const Tensor& b) { return call("aten::le", a, b); }
-Tensor at_most(const Tensor& a, double b) { return at_most(a, number(b, a.dtype())); }
-Tensor equal(const Tensor& a, double b) { return call("aten::eq", a, number(b, a.dtype())); }
-Tensor finite(const Tensor& a) { return call("aten::isfinite", "", {&a}); }
-Tensor both(const Tensor& a, const Tensor& b) { return call("aten::logical_and", "", {&a, &b}); }
-Tensor either(const Tensor& a, const Tensor& b) { return call("aten::logical_or", "", {&a, &b}); }
-Tensor negated(const Tensor& a) { return call("aten::logical_not", "", {&a}); }
-
-Tensor choose(const Tensor& mask, const Tensor& where_true, const Tensor& where_false) {
+Tensor TensorAlgebra::choose(const Tensor& mask, const Tensor& where_true, const Tensor& where_false) const {
   return call("aten::where", "self", {&mask, &where_true, &where_false});
 }
 
-// aten::where moves a number of the processor to the device, and waits for it.
-Tensor choose(const Tensor& mask, double where_true, const Tensor& where_false) {
-  return choose(mask, filled(where_false.dtype(), {}, where_true, where_false.device()), where_false);
-}
-
-bool any(const Tensor& mask) {
+bool TensorAlgebra::any(const Tensor& mask) const {
   const Tensor found = call("aten::any", "", {&mask});
   bool result = false;
   expect(torch().aoti_torch_item_bool(handle_of(found).get(), &result), "reading a flag");

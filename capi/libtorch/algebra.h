@@ -1,12 +1,7 @@
-// Algebra of tensors by the operators of libtorch, on any device. The processor waits only for any(), and for tensors
-// that are moved to it.
-//
-// Tensors and results have any strides. The axes of two tensors broadcast.
+// Algebra of tensors by the operators of libtorch, on any device.
 #pragma once
 
-#include <cstdint>
-
-#include "capi/tensor/tensor.h"
+#include "capi/graph/algebra.h"
 
 namespace neml2_capi::aoti::libtorch {
 
@@ -14,36 +9,21 @@ namespace neml2_capi::aoti::libtorch {
 // lacks.
 void require_algebra(Device device);
 
-Tensor filled(DType dtype, const Dims& sizes, double value, Device device);
-// Makes a row-major copy on another device, or of another element type.
-Tensor moved(const Tensor& tensor, Device device);
-Tensor converted(const Tensor& tensor, DType dtype);
-// Writes the values to a tensor of as many, on any device.
-void assign(const Tensor& to, const Tensor& values);
-
-Tensor add(const Tensor& a, const Tensor& b);
-Tensor subtract(const Tensor& a, const Tensor& b);
-Tensor multiply(const Tensor& a, const Tensor& b);
-Tensor multiply(const Tensor& a, double b);
-Tensor divide(const Tensor& a, const Tensor& b);
-Tensor square_root(const Tensor& a);
-Tensor product(const Tensor& a, const Tensor& b);  // of matrices, the last two axes
-Tensor sum(const Tensor& a, const Dims& axes, bool keep_axes);
-// Joins tensors side by side along an axis.
-Tensor joined(const Vector<Tensor>& parts, std::int64_t axis);
-
-// Masks, of element type boolean.
-Tensor less(const Tensor& a, const Tensor& b);
-Tensor less(const Tensor& a, double b);
-Tensor at_most(const Tensor& a, const Tensor& b);
-Tensor at_most(const Tensor& a, double b);
-Tensor equal(const Tensor& a, double b);
-Tensor finite(const Tensor& a);
-Tensor both(const Tensor& a, const Tensor& b);
-Tensor either(const Tensor& a, const Tensor& b);
-Tensor negated(const Tensor& a);
-Tensor choose(const Tensor& mask, const Tensor& where_true, const Tensor& where_false);
-Tensor choose(const Tensor& mask, double where_true, const Tensor& where_false);
-bool any(const Tensor& mask);
+class TensorAlgebra final : public graph::Algebra {
+ public:
+  bool serves(Device) const override { return true; }
+  std::shared_ptr<void> on_stream(Device device) const override;
+  void use_stream(std::int16_t device_index, void* stream) const override;
+  Tensor filled(DType dtype, const Dims& sizes, double value, Device device) const override;
+  Tensor copied(const Tensor& tensor, DType dtype, Device device) const override;
+  void assign(const Tensor& to, const Tensor& values) const override;
+  Tensor apply(graph::Operation operation, const Tensor& a) const override;
+  Tensor apply(graph::Operation operation, const Tensor& a, const Tensor& b) const override;
+  Tensor apply(graph::Operation operation, const Tensor& a, double b) const override;
+  Tensor sum(const Tensor& a, const Dims& axes, bool keep_axes) const override;
+  Tensor joined(const Vector<Tensor>& parts, std::int64_t axis) const override;
+  Tensor choose(const Tensor& mask, const Tensor& where_true, const Tensor& where_false) const override;
+  bool any(const Tensor& mask) const override;
+};
 
 }  // namespace neml2_capi::aoti::libtorch

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "capi/base/error.h"
+#include "capi/libtorch/kernel_folder.h"
 #include "capi/libtorch/library.h"
+#include "capi/libtorch/operators.h"
 #include "capi/libtorch/serial_regions.h"
 #include "capi/libtorch/stream.h"
 #include "capi/libtorch/tensors.h"
@@ -141,9 +143,7 @@ class LibtorchGraph final : public LoadedGraph {
   std::vector<OperatorCall> calls_;
 };
 
-}  // namespace
-
-Object bind(std::string_view bytes) {
+Object bound_object(std::string_view bytes) {
   const Library& library = Library::get();
   const Provider& provider = Provider::get();  // the package asks for this library instead of libtorch
   const auto address_of = [&](const std::string& name) {
@@ -166,11 +166,19 @@ Object bind(std::string_view bytes) {
                    ". Use the libtorch of its compilation, or a newer one, or compile the model again with this one."));
 }
 
-std::shared_ptr<Graph> open(const std::string& package, Signature signature, std::vector<OperatorCall> calls,
-                            Image& image, Device device, const std::vector<KernelFile>& kernels) {
-  const OnStream here(device);  // restores the current device, which a package changes
-  return std::make_shared<LibtorchGraph>(package, std::move(signature), std::move(calls), image, device,
-                                         std::make_unique<const KernelFolder>(kernels));
+}  // namespace
+
+Bound bind(std::string_view bytes, const std::vector<OperatorNode>& nodes) {
+  Bound bound{bound_object(bytes), {}};
+  std::vector<OperatorCall> calls;
+  for (const OperatorNode& node : nodes) calls.push_back(resolve(node));
+  bound.open = [calls = std::move(calls)](const std::string& package, Signature signature, Image& image, Device device,
+                                          const std::vector<KernelFile>& kernels) {
+    const OnStream here(device);  // restores the current device, which a package changes
+    return std::make_shared<LibtorchGraph>(package, std::move(signature), calls, image, device,
+                                           std::make_unique<const KernelFolder>(kernels));
+  };
+  return bound;
 }
 
 }  // namespace neml2_capi::aoti::libtorch

@@ -6,12 +6,9 @@
 #include <string_view>
 #include <vector>
 
-namespace neml2_capi::aoti::libtorch {
+#include "capi/packages/elsewhere.h"
 
-struct KernelFile {
-  std::string name;
-  std::string bytes;
-};
+namespace neml2_capi::aoti::libtorch {
 
 // Folder of the user's own, which lives, locked, as long as this object. The next process removes folders without a
 // lock, which killed processes leave behind.

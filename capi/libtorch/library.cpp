@@ -12,7 +12,7 @@
 
 #include "capi/base/error.h"
 #include "capi/base/locks.h"
-#include "capi/loader/shared_object.h"
+#include "capi/platform/shared_object.h"
 
 namespace neml2_capi::aoti::libtorch {
 namespace {
@@ -92,7 +92,7 @@ std::string version_text(std::uint64_t packed) {
 Library::Library(std::filesystem::path path) : path_(std::move(path)) {
   // Local, so that other libraries of the process keep their own symbols.
   std::string reason;
-  library_ = open_shared(path_.c_str(), reason, RTLD_NODELETE);
+  library_ = platform::open_shared(path_.c_str(), reason, platform::Opening::for_ever);
   if (!library_)
     throw Error(NEML2_ERROR_UNSUPPORTED, file_name,
                 join("libtorch cannot be opened: ", reason, ". Install torch again."));
@@ -144,7 +144,7 @@ const CudaFunctions& Library::cuda() const {
   std::error_code ignored;
   if (!fs::is_regular_file(file, ignored)) throw refuse(join("there is no ", cuda_file_name, " beside it"));
   std::string reason;
-  void* library = open_shared(file.c_str(), reason, RTLD_NODELETE);
+  void* library = platform::open_shared(file.c_str(), reason, platform::Opening::for_ever);
   if (!library) throw refuse(join(cuda_file_name, " cannot be opened: ", reason));
   std::string missing;
 #define NML2_REQUIRE_CUDA(name, ...) look_up(library, #name, cuda_.name, missing);

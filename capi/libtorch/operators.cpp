@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "capi/base/error.h"
+#include "capi/graph/singular.h"
 #include "capi/libtorch/cells.h"
 #include "capi/libtorch/schema.h"
 #include "capi/libtorch/tensors.h"
-#include "capi/package/singular.h"
 
 namespace neml2_capi::aoti::libtorch {
 namespace {
@@ -90,7 +90,7 @@ void report(Run& run, Handle handle) {
   }
   const Tensor info = borrow(handle).row_major();
   if (info.dtype() != DType::int32) throw std::runtime_error("the info of a linear solve is not int32");
-  report_singular(run.singular, info.data_as<const std::int32_t>(), info.numel());
+  graph::report_singular(run.singular, info.data_as<const std::int32_t>(), info.numel());
 }
 
 void call(Run& run, std::size_t index, std::size_t num_integers, std::int64_t* integers, std::size_t num_tensors,

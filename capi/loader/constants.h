@@ -3,10 +3,12 @@
 
 #include <vector>
 
+#include "capi/graph/graph.h"
 #include "capi/loader/container.h"
-#include "capi/package/graph.h"
 
 namespace neml2_capi::aoti {
+
+using graph::Constant;
 
 // Replaces the constant of that name. The value is copied where `copy` is true, or where it does not lie in memory as
 // the package has it. Throws NEML2_ERROR_NAME, _DTYPE, _SHAPE, and then changes nothing.

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "capi/base/error.h"
-#include "capi/loader/shared_object.h"
+#include "capi/platform/shared_object.h"
 
 namespace neml2_capi::aoti {
 
@@ -95,7 +95,7 @@ void Container::run(void** inputs, std::size_t num_inputs, void** outputs, std::
                     bool alone, void* stream) const {
   std::unique_lock lock(image_.alone(), std::defer_lock);
   if (alone || !has_run()) lock.lock();
-  if (!has_run()) require_memory_for_loader();
+  if (!has_run()) platform::require_memory_for_loader();
   image_.note_run();
   call([&] { return entry().run(container_, inputs, num_inputs, outputs, num_outputs, stream, proxy); }, proxy);
   if (lock) has_run_.store(true, std::memory_order_release);

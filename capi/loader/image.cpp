@@ -15,8 +15,8 @@
 #include "capi/base/error.h"
 #include "capi/base/log.h"
 #include "capi/loader/elf.h"
-#include "capi/loader/memory_file.h"
-#include "capi/loader/shared_object.h"
+#include "capi/platform/memory_file.h"
+#include "capi/platform/shared_object.h"
 
 namespace neml2_capi::aoti {
 namespace {
@@ -27,7 +27,7 @@ void look_up(Function*& function, void* library, const char* name) {
 }
 
 Provider open_provider() {
-  const std::filesystem::path path = std::filesystem::path(library_folder()) / provider_file;
+  const std::filesystem::path path = std::filesystem::path(platform::library_folder()) / provider_file;
   const auto fail = [&](const std::string& why) {
     return Error(NEML2_ERROR_FILE, provider_file,
                  join("The built-in runtime ", path.string(), " cannot be used: ", why,
@@ -36,20 +36,19 @@ Provider open_provider() {
   Provider provider{};
   // Local, since its symbols are for packages, which name it as the library that they need.
   std::string reason, ignored;
-  provider.library = open_shared(path.c_str(), reason);
+  provider.library = platform::open_shared(path.c_str(), reason);
   // A plug-in has no file beside it, and opened the provider from memory first.
-  if (!provider.library) provider.library = open_shared(provider_file, ignored, RTLD_NOLOAD);
+  if (!provider.library)
+    provider.library = platform::open_shared(provider_file, ignored, platform::Opening::only_if_there);
   if (!provider.library) throw fail(reason);
   look_up(provider.find_operator, provider.library, "nml2_find_operator");
   look_up(provider.supported_operators, provider.library, "nml2_supported_operators");
   look_up(provider.last_error, provider.library, "nml2_last_error");
-  look_up(provider.solve_systems, provider.library, "nml2_solve_systems");
   UseMemory use_memory = nullptr;
   UseOutput use_output = nullptr;
   look_up(use_memory, provider.library, "nml2_use_memory");
   look_up(use_output, provider.library, "nml2_use_output");
-  if (!provider.find_operator || !provider.supported_operators || !provider.last_error || !provider.solve_systems ||
-      !use_memory || !use_output)
+  if (!provider.find_operator || !provider.supported_operators || !provider.last_error || !use_memory || !use_output)
     throw fail("it is of another version");
   use_memory(memory::allocate_for, memory::release_for);
   use_output([](const char* text, std::size_t size) {
@@ -126,13 +125,6 @@ constinit locks::Mutex mutex;
 
 }  // namespace
 
-std::string library_folder() {
-  Dl_info info{};
-  if (!dladdr(reinterpret_cast<const void*>(&library_folder), &info) || !info.dli_fname) return {};
-  std::error_code error;
-  return std::filesystem::absolute(info.dli_fname, error).parent_path().string();
-}
-
 const Provider& Provider::get() { return provider.get(open_provider); }
 
 std::uintptr_t Provider::address_of(std::string_view name) const {
@@ -140,10 +132,10 @@ std::uintptr_t Provider::address_of(std::string_view name) const {
 }
 
 Image::Image(std::string_view name, std::string_view object) {
-  const MemoryFile file(name, object);
+  const platform::MemoryFile file(name, object);
   const auto before = loaded_addresses();
   std::string reason;
-  void* library = open_shared(file.path().c_str(), reason);
+  void* library = platform::open_shared(file.path().c_str(), reason);
   if (!library) throw cannot_load(file.path(), reason);
 
   look_up(entry_.create, library, "AOTInductorModelContainerCreateWithDevice");

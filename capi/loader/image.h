@@ -15,16 +15,12 @@ namespace neml2_capi::aoti {
 // File name of the provider, and its SONAME; it takes the place of libtorch_cpu.so in packages.
 extern const char provider_file[sizeof("libtorch_cpu.so")];
 
-// Returns the folder of the library that this code is in; empty if the loader does not tell.
-std::string library_folder();
-
 // Provider library, opened when it is first needed.
 struct Provider {
   void* library;
   FindOperator find_operator;
   SupportedOperators supported_operators;
   LastError last_error;
-  SolveSystems solve_systems;
 
   // Throws Error NEML2_ERROR_FILE.
   static const Provider& get();

@@ -9,12 +9,17 @@
 #include <vector>
 
 #include "capi/base/locks.h"
+#include "capi/graph/graph.h"
 #include "capi/loader/container.h"
 #include "capi/loader/image.h"
-#include "capi/package/graph.h"
 #include "capi/package/signature.h"
 
 namespace neml2_capi::aoti {
+
+using graph::Constant;
+using graph::Graph;
+using graph::Runtime;
+using graph::SingularInfo;
 
 class LoadedGraph : public Graph {
  public:

@@ -9,7 +9,7 @@
 
 #include "capi/base/error.h"
 #include "capi/base/locks.h"
-#include "capi/loader/image.h"
+#include "capi/platform/shared_object.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 // Refuses a folder in the installed Python package, which pip replaces.
 void require_outside_package(std::string_view path) {
   std::error_code error;
-  const fs::path package = fs::canonical(fs::path(aoti::library_folder()), error).parent_path();
+  const fs::path package = fs::canonical(fs::path(platform::library_folder()), error).parent_path();
   if (error || !fs::is_regular_file(package / "__init__.py", error)) return;  // a prefix such as /usr has no package
   const fs::path inside = fs::weakly_canonical(fs::absolute(path, error), error).lexically_relative(package);
   if (error || inside.empty() || *inside.begin() == "..") return;

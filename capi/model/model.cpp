@@ -13,10 +13,7 @@
 #include "capi/base/log.h"
 #include "capi/base/names.h"
 #include "capi/base/refusals.h"
-#include "capi/libtorch/algebra.h"
-#include "capi/libtorch/library.h"
-#include "capi/libtorch/stream.h"
-#include "capi/loader/image.h"
+#include "capi/graph/backend.h"
 #include "capi/model/lost_sites.h"
 #include "capi/segments/implicit.h"
 #include "capi/segments/misfit.h"
@@ -87,12 +84,12 @@ Tensor stored_value(const artifact::Parameter& parameter, DType leaf) {
   return value;
 }
 
-bool takes_kernels_on(aoti::Runtime runtime) {
-  return runtime == aoti::Runtime::automatic || runtime == aoti::Runtime::builtin;
+bool takes_kernels_on(graph::Runtime runtime) {
+  return runtime == graph::Runtime::automatic || runtime == graph::Runtime::builtin;
 }
 
 // Tells whether kernels may replace packages that are there.
-bool may_take_kernels(const artifact::Metadata& metadata, const aoti::Wanted& wanted) {
+bool may_take_kernels(const artifact::Metadata& metadata, const graph::Wanted& wanted) {
   return !metadata.kernels_only && artifact::have_kernels(metadata.leaf) &&
          wanted.device.value_or(Device()).is_host() && takes_kernels_on(wanted.runtime);
 }
@@ -100,7 +97,7 @@ bool may_take_kernels(const artifact::Metadata& metadata, const aoti::Wanted& wa
 }  // namespace
 
 // Takes the kernels if the packages do not run on this machine.
-std::shared_ptr<Model> Model::make(const artifact::Metadata& metadata, const aoti::Wanted& wanted) {
+std::shared_ptr<Model> Model::make(const artifact::Metadata& metadata, const graph::Wanted& wanted) {
   const auto with = [&](const artifact::Metadata& chosen) { return std::shared_ptr<Model>(new Model(chosen, wanted)); };
   try {
     return with(metadata);
@@ -122,7 +119,7 @@ std::shared_ptr<Model> Model::make(const artifact::Metadata& metadata, const aot
 }
 
 // Runs the packages on zeros, to learn about them; nobody can retry that.
-std::shared_ptr<Model> Model::open(const artifact::Metadata& metadata, const aoti::Wanted& wanted) try {
+std::shared_ptr<Model> Model::open(const artifact::Metadata& metadata, const graph::Wanted& wanted) try {
   return make(metadata, wanted);
 } catch (const Error& error) {
   if (error.status() < NEML2_OK) throw;
@@ -132,7 +129,7 @@ std::shared_ptr<Model> Model::open(const artifact::Metadata& metadata, const aot
                    "should give NaN."));
 }
 
-std::shared_ptr<Model> Model::load(const artifact::Metadata& metadata, const aoti::Wanted& wanted) {
+std::shared_ptr<Model> Model::load(const artifact::Metadata& metadata, const graph::Wanted& wanted) {
   const auto start = std::chrono::steady_clock::now();
   const std::shared_ptr<Model> model = open(metadata, wanted);
   if (!log::on(log::Channel::model, log::Level::warning)) return model;
@@ -141,12 +138,12 @@ std::shared_ptr<Model> Model::load(const artifact::Metadata& metadata, const aot
   return model;
 }
 
-aoti::Runtime Model::runtime() const {
-  if (!device_.is_host()) return aoti::Runtime::tensors;
+graph::Runtime Model::runtime() const {
+  if (!device_.is_host()) return graph::Runtime::tensors;
   for (const auto& segment : segments_)
     for (const Package* package : segment->packages())
-      if (package->runtime() != aoti::Runtime::builtin) return package->runtime();
-  return aoti::Runtime::builtin;
+      if (package->runtime() != graph::Runtime::builtin) return package->runtime();
+  return graph::Runtime::builtin;
 }
 
 // Logs what a user may want to know of a model that was loaded in `seconds`.
@@ -154,8 +151,9 @@ void Model::tell(double seconds) const {
   const auto write = [](log::Level level, const auto&... parts) { log::write(log::Channel::model, level, parts...); };
   const std::string where = metadata_.leaf.string();
   const auto runtime_text = [&] {
-    return runtime() == aoti::Runtime::builtin ? join("built-in provider ", aoti::provider_file)
-                                               : join("libtorch ", aoti::libtorch::Library::get().version());
+    const std::string library = graph::library_of(runtime());
+    if (library.empty()) return std::string("kernels alone");
+    return runtime() == graph::Runtime::builtin ? "built-in provider " + library : library;
   };
   if (dtype_ != metadata_.dtype)
     write(log::Level::warning, where, ": the packages are ", neml2_capi::name_of(dtype_), ", though compiled as ",
@@ -169,11 +167,11 @@ void Model::tell(double seconds) const {
         baked_batch_ == 0 ? "" : join(", in runs of exactly ", baked_batch_, " points"));
 }
 
-Model::Model(artifact::Metadata metadata, const aoti::Wanted& wanted)
+Model::Model(artifact::Metadata metadata, const graph::Wanted& wanted)
     : metadata_(std::move(metadata)), device_(wanted.device.value_or(Device())), options_(metadata_) {
-  device_.by_operators = device_.is_host() && wanted.runtime == aoti::Runtime::tensors;
+  device_.by_operators = device_.is_host() && wanted.runtime == graph::Runtime::tensors;
   home_ = device_;
-  const aoti::libtorch::OnStream here(device_);
+  const graph::OnStream here(device_);
   if (metadata_.outputs.empty())
     throw Error(NEML2_ERROR_ARTIFACT, "outputs", "The metadata lists no outputs: there is nothing to evaluate.");
   Scope scope(metadata_, {wanted.runtime, device_});
@@ -188,7 +186,7 @@ Model::Model(artifact::Metadata metadata, const aoti::Wanted& wanted)
   std::iota(values_of_[NEML2_PARAMETER].begin(), values_of_[NEML2_PARAMETER].end(), num_values_);
   for (const artifact::Parameter& parameter : metadata_.parameters)
     parameters_.push_back(device_.is_host() ? stored_value(parameter, dtype_)
-                                            : aoti::libtorch::moved(stored_value(parameter, dtype_), device_));
+                                            : algebra::moved(stored_value(parameter, dtype_), device_));
   by_inputs_ = compiled_derivatives(Kind::input, metadata_.derivatives, scope);
   by_parameters_ = compiled_derivatives(Kind::parameter, metadata_.parameter_derivatives, scope);
   note_batches();
@@ -336,7 +334,7 @@ std::vector<Model::History> Model::histories() const {
 
 void Model::keep_on_host() {
   for (Tensor& parameter : parameters_)
-    if (!parameter.device().is_host()) parameter = aoti::libtorch::moved(parameter, {});
+    if (!parameter.device().is_host()) parameter = algebra::moved(parameter, {});
   home_ = {};
 }
 
@@ -356,8 +354,8 @@ void Model::set_parameter(std::size_t index, const Tensor& value) {
     throw Error(NEML2_ERROR_SHAPE, parameter.name,
                 join("The parameter '", parameter.name, "' takes the shape (*batch, *", parameter.point_shape.str(),
                      "); got ", value.sizes().str(), "."));
-  const aoti::libtorch::OnStream here(home_.is_host() ? value.device() : home_);
-  Tensor copy = home_.is_host() && value.device().is_host() ? value.copy() : aoti::libtorch::moved(value, home_);
+  const graph::OnStream here(home_.is_host() ? value.device() : home_);
+  Tensor copy = home_.is_host() && value.device().is_host() ? value.copy() : algebra::moved(value, home_);
   const std::lock_guard lock(mutex_);
   Tensor& stored = parameters_[index];
   const Writing writing(*this);
@@ -367,7 +365,7 @@ void Model::set_parameter(std::size_t index, const Tensor& value) {
   } else if (home_.is_host()) {
     copy_words(copy, stored);
   } else {
-    aoti::libtorch::assign(stored, copy);
+    algebra::assign(stored, copy);
   }
 }
 

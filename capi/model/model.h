@@ -26,11 +26,11 @@ struct Snapshot {
 
 class Model {
  public:
-  // Loads the packages. Throws Error as aoti::load_graph() does.
-  static std::shared_ptr<Model> load(const artifact::Metadata& metadata, const aoti::Wanted& wanted = {});
+  // Loads the packages. Throws Error as graph::open() does.
+  static std::shared_ptr<Model> load(const artifact::Metadata& metadata, const graph::Wanted& wanted = {});
 
   // Returns libtorch if any package runs on it.
-  aoti::Runtime runtime() const;
+  graph::Runtime runtime() const;
 
   // Returns the device of inputs, parameters and results.
   Device device() const { return home_; }
@@ -90,9 +90,9 @@ class Model {
   const std::vector<std::size_t>& uniform_parameters() const { return uniform_parameters_; }
 
  private:
-  Model(artifact::Metadata metadata, const aoti::Wanted& wanted);
-  static std::shared_ptr<Model> open(const artifact::Metadata& metadata, const aoti::Wanted& wanted);
-  static std::shared_ptr<Model> make(const artifact::Metadata& metadata, const aoti::Wanted& wanted);
+  Model(artifact::Metadata metadata, const graph::Wanted& wanted);
+  static std::shared_ptr<Model> open(const artifact::Metadata& metadata, const graph::Wanted& wanted);
+  static std::shared_ptr<Model> make(const artifact::Metadata& metadata, const graph::Wanted& wanted);
   void add_variables(Scope& scope);
   Derivatives compiled_derivatives(Kind kind, const std::vector<artifact::Pair>& pairs, const Scope& scope) const;
   bool take_values(Snapshot& snapshot) const;

@@ -9,9 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "capi/package/singular.h"
+#include "capi/graph/singular.h"
 
 namespace neml2_capi::aoti {
+
+using graph::SingularInfo;
 
 // Argument of an extern operator, as the package's *.wrapper.json records it. Tensors and integers arrive at run
 // time, in the order of the arguments; the rest is fixed.

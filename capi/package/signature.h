@@ -1,41 +1,19 @@
 // Inputs and outputs of a package, and facts about its code.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "capi/tensor/tensor.h"
+#include "capi/graph/signature.h"
 
 namespace neml2_capi::aoti {
 
-// Specification of one input, read from the checks in the package's source.
-struct InputSpec {
-  std::string name;
-  DType dtype = DType::float64;
-  Dims least;     // least size of each axis
-  Dims greatest;  // greatest size of each axis; the least one where the axis is fixed
-  Dims order;     // axes from the outermost to the innermost one in memory, where elements lie side by side
-
-  bool is_fixed(std::int64_t axis) const { return least[axis] == greatest[axis]; }
-  bool is_row_major() const { return std::is_sorted(order.begin(), order.end()); }
-};
-
-// Specification of one output, as far as the source tells it.
-struct OutputSpec {
-  std::string name;
-  std::optional<DType> dtype;
-  std::optional<Dims> sizes;  // -1 where one depends on the inputs
-};
-
-// Structures that arguments and results are made of: torch's pytree specifications, in JSON; empty where there is none.
-struct CallSpec {
-  std::string in, out;
-};
+using graph::CallSpec;
+using graph::InputSpec;
+using graph::OutputSpec;
 
 // Axis of an input.
 struct Axis {
@@ -43,6 +21,7 @@ struct Axis {
   std::int64_t axis;
 };
 
+// What the checks in a package's source, and its calls, tell.
 struct Signature {
   std::vector<InputSpec> inputs;
   std::vector<OutputSpec> outputs;

@@ -1,7 +1,5 @@
 #include "capi/plugin/material.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -11,8 +9,8 @@
 #include "capi/base/locks.h"
 #include "capi/base/thread_end.h"
 #include "capi/loader/image.h"
-#include "capi/loader/memory_file.h"
-#include "capi/loader/shared_object.h"
+#include "capi/platform/memory_file.h"
+#include "capi/platform/shared_object.h"
 #include "capi/plugin/conventions.h"
 #include "capi/plugin/payload.h"
 
@@ -22,10 +20,10 @@ namespace {
 // Opens the provider from memory, for the library to find by its name: there is no file beside it. It stays, and serves
 // every plug-in of this build.
 void open_provider(std::string_view content) {
-  if (dlopen(aoti::provider_file, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) return;
-  const aoti::MemoryFile file("neml2 provider", content);
   std::string reason;
-  if (!aoti::open_shared(file.path().c_str(), reason))
+  if (platform::open_shared(aoti::provider_file, reason, platform::Opening::only_if_there)) return;
+  const platform::MemoryFile file("neml2 provider", content);
+  if (!platform::open_shared(file.path().c_str(), reason))
     throw neml2::Error(NEML2_ERROR_RUNTIME, "",
                        "The provider cannot be opened from memory: " + reason +
                            ". Allow this process to run code from memory, or from its temporary folder.");

@@ -4,7 +4,7 @@
 #include "capi/lanes/kernels.h"
 #include "capi/provider/elements.h"
 #include "capi/provider/exports.h"
-#include "capi/provider/scratch.h"
+#include "capi/tensor/scratch.h"
 
 namespace neml2_capi::aoti::builtin {
 namespace {

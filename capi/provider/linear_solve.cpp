@@ -5,12 +5,12 @@
 #include <string>
 #include <utility>
 
+#include "capi/graph/singular.h"
 #include "capi/lanes/kernels.h"
-#include "capi/package/singular.h"
 #include "capi/provider/elements.h"
 #include "capi/provider/exports.h"
 #include "capi/provider/operators.h"
-#include "capi/provider/scratch.h"
+#include "capi/tensor/scratch.h"
 
 namespace neml2_capi::aoti::builtin {
 namespace {
@@ -47,30 +47,6 @@ Factors empty_factors(const Tensor& a, bool wanted) {
   return factors;
 }
 
-// Systems that go to the kernel together.
-template <class T>
-class Gathered {
- public:
-  explicit Gathered(const lanes::SystemLayout& layout)
-      : layout_(layout),
-        scratch_(lanes::kernels<T>().solve_work(layout.n, layout.sides) * static_cast<std::int64_t>(sizeof(T))) {}
-
-  void add(const lanes::System<T>& system) {
-    if (count_ == group) solve();
-    systems_[count_++] = system;
-  }
-  // Solves the systems that were added since the last time.
-  void solve() { lanes::kernels<T>().solve(layout_, systems_, std::exchange(count_, 0), scratch_.template as<T>()); }
-
- private:
-  static constexpr std::int64_t group = 64;
-
-  lanes::SystemLayout layout_;
-  Scratch scratch_;
-  lanes::System<T> systems_[group];
-  std::int64_t count_ = 0;
-};
-
 // Computes x = A^-1 b for matrices and right-hand sides that correspond one to one (b may repeat), and the factors of A
 // if there is memory for them; only the factors if there are no right-hand sides. A singular matrix gives NaN.
 void solve_each(const Tensor& a, const Columns& b, const Columns& x, const Factors& factors) {
@@ -85,7 +61,7 @@ void solve_each(const Tensor& a, const Columns& b, const Columns& x, const Facto
                                       x.strides[axes],
                                       x.strides[axes + 1]};
   visit_real(a.dtype(), "a linear solve", [&]<class T>(std::type_identity<T>) {
-    Gathered<T> gathered(layout);
+    lanes::Batch<T, Scratch> systems(layout);
     lanes::System<T> next = {nullptr,
                              nullptr,
                              nullptr,
@@ -96,11 +72,11 @@ void solve_each(const Tensor& a, const Columns& b, const Columns& x, const Facto
       next.a = a.data_as<T>() + at[0];
       next.b = b.tensor.data_as<T>() + at[1];
       next.x = x.tensor.data_as<T>() + at[2];
-      gathered.add(next);
+      systems.add(next);
       ++next.info;
       if (next.lu) next.lu += n * n, next.pivots += n;
     });
-    gathered.solve();
+    systems.solve();
   });
 }
 
@@ -179,26 +155,10 @@ Solution solve(const Tensor& a, const Tensor& b, bool left, bool factors_wanted)
 void report(RunContext& run, const Tensor& info) {
   if (info.dtype() != DType::int32) throw std::invalid_argument("the info of a linear solve is not int32");
   const Tensor ordered = info.row_major();
-  report_singular(run.singular, ordered.data_as<std::int32_t>(), ordered.numel());
+  graph::report_singular(run.singular, ordered.data_as<std::int32_t>(), ordered.numel());
 }
 
 }  // namespace
-
-NML2_EXPORT void nml2_solve_systems(const Tensor& a, const Tensor& b, const Tensor& x, std::int32_t* info) {
-  const lanes::SystemLayout layout = {a.sizes()[1],   b.sizes()[2],   a.strides()[1], a.strides()[2],
-                                      b.strides()[1], b.strides()[2], x.strides()[1], x.strides()[2]};
-  const auto solve = [&]<class T>(std::type_identity<T>) {
-    Gathered<T> gathered(layout);
-    lanes::System<T> next = {a.data_as<T>(), b.data_as<T>(), x.data_as<T>(), info, nullptr, nullptr};
-    for (std::int64_t i = 0; i < a.sizes()[0]; ++i) {
-      gathered.add(next);
-      next.a += a.strides()[0], next.b += b.strides()[0], next.x += x.strides()[0], ++next.info;
-    }
-    gathered.solve();
-  };
-  if (a.dtype() == DType::float32) return solve(std::type_identity<float>());
-  solve(std::type_identity<double>());
-}
 
 void linalg_solve_ex(RunContext& run, const OperatorNode& node, Tensor* const* tensors, const std::int64_t*) {
   const Tensor &a = *tensors[0], &b = *tensors[1];

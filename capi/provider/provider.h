@@ -30,8 +30,5 @@ using UseMemory = void (*)(memory::Allocate, memory::Release);
 //   void nml2_use_output(Output)                      sets what takes a line that a package prints
 using Output = void (*)(const char* text, std::size_t size);
 using UseOutput = void (*)(Output);
-//   void nml2_solve_systems(a, b, x, info)            A x = b: (p, n, n) and (p, n, m) give (p, n, m), all of one real
-//                                                     type, and LAPACK's info of each matrix
-using SolveSystems = void (*)(const Tensor& a, const Tensor& b, const Tensor& x, std::int32_t* info);
 
 }  // namespace neml2_capi::aoti

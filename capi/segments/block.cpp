@@ -5,15 +5,13 @@
 #include <utility>
 
 #include "capi/base/error.h"
-#include "capi/libtorch/algebra.h"
+#include "capi/graph/algebra.h"
 #include "capi/segments/misfit.h"
 #include "capi/tensor/rows.h"
 #include "capi/tensor/views.h"
 
 namespace neml2_capi::model {
 namespace {
-
-namespace libtorch = aoti::libtorch;
 
 // Tells whether the direction is the same at all sites of each point.
 bool uniform(const Tensor& direction, const BlockShape& shape) {
@@ -53,7 +51,7 @@ void for_each_site(const Block& block, std::int64_t points, F&& f) {
 // Returns values per site, (points, any sites, size, count), as (points, sites * size, count).
 Tensor to_sites(Tensor values, std::int64_t sites) {
   const std::int64_t points = values.sizes()[0], size = values.sizes()[2], count = values.sizes()[3];
-  if (sites == 1 && values.sizes()[1] != 1) values = libtorch::sum(values, {1}, true);
+  if (sites == 1 && values.sizes()[1] != 1) values = algebra::sum(values, {1}, true);
   return shaped(expanded(values, {points, sites, size, count}), {points, sites * size, count});
 }
 
@@ -83,10 +81,10 @@ Tensor product(const Block& block, const Tensor& direction, bool transposed) {
   if (transposed) matrices = transpose(matrices);
   const std::int64_t from = transposed ? shape.output_sites : shape.input_sites;
   const Tensor sites = shaped(direction, {points, from, matrices.sizes()[3], count});
-  return to_sites(libtorch::product(matrices, sites), transposed ? shape.input_sites : shape.output_sites);
+  return to_sites(algebra::product(matrices, sites), transposed ? shape.input_sites : shape.output_sites);
 }
 
-void add_to(Tensor& sum, const Tensor& value) { sum = sum.data() ? libtorch::add(sum, value) : value; }
+void add_to(Tensor& sum, const Tensor& value) { sum = sum.data() ? algebra::add(sum, value) : value; }
 
 constexpr const char* unread_tangent = "whether the tangent is the same at all of them, this device is not asked.";
 
@@ -118,14 +116,14 @@ BlockShape block_shape(std::string name, std::int64_t numel, std::int64_t output
 Tensor& Directions::at(std::size_t value, std::int64_t size) {
   if (!of[value].data())
     of[value] = device.is_host() ? Tensor::zeros(dtype, {points, size, count})
-                                 : libtorch::filled(dtype, {points, size, count}, 0.0, device);
+                                 : algebra::filled(dtype, {points, size, count}, 0.0, device);
   return of[value];
 }
 
 Tensor identity(std::int64_t points, std::int64_t size, std::int64_t first, std::int64_t count, DType dtype,
                 Device device) {
   if (!device.is_host())
-    return expanded(libtorch::moved(identity(1, size, first, count, dtype), device), {points, size, count});
+    return expanded(algebra::moved(identity(1, size, first, count, dtype), device), {points, size, count});
   Tensor out = Tensor::zeros(dtype, {points, size, count});
   with_scalar(dtype, [&]<class Scalar>(Scalar*) {
     for (std::int64_t p = 0; p < points; ++p)
@@ -136,7 +134,7 @@ Tensor identity(std::int64_t points, std::int64_t size, std::int64_t first, std:
 
 void set_column(Tensor& directions, std::int64_t c, const Tensor& values) {
   if (!directions.device().is_host())
-    return libtorch::assign(part(directions, 2, c, 1), shaped(values, values.sizes().then({1})));
+    return algebra::assign(part(directions, 2, c, 1), shaped(values, values.sizes().then({1})));
   const std::int64_t count = directions.sizes().back();
   with_scalar(directions.dtype(), [&]<class Scalar>(Scalar*) {
     for (std::int64_t i = 0; i < values.numel(); ++i)

@@ -4,13 +4,11 @@
 #include <cstring>
 
 #include "capi/base/error.h"
-#include "capi/libtorch/algebra.h"
+#include "capi/graph/algebra.h"
 #include "capi/segments/graph_call.h"
 #include "capi/tensor/views.h"
 
 namespace neml2_capi::model {
-
-namespace libtorch = aoti::libtorch;
 
 Dims row_shape(const artifact::Group& group) {
   Dims shape = group.block ? group.sub_batch_shape : Dims();
@@ -78,7 +76,7 @@ Tensor ValueGroup::pack_on_device(const Chunk& chunk) const {
   Vector<Tensor> pieces;
   for (std::size_t i = 0; i < values_.size(); ++i)
     pieces.push_back(shaped(chunk.values[values_[i]], {chunk.points, outer_, sizes_[i]}));
-  return shaped(libtorch::joined(pieces, 2), Dims{chunk.points}.then(row_shape_));
+  return shaped(algebra::joined(pieces, 2), Dims{chunk.points}.then(row_shape_));
 }
 
 }  // namespace neml2_capi::model

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "capi/base/error.h"
-#include "capi/libtorch/algebra.h"
+#include "capi/graph/algebra.h"
 #include "capi/segments/krylov_system.h"
 #include "capi/segments/misfit.h"
 #include "capi/segments/package_system.h"
@@ -142,8 +142,8 @@ std::vector<std::size_t> ImplicitSegment::uniform_parameters() const {
 void ImplicitSegment::predict(Chunk& chunk) const {
   const auto zeros = [&](std::size_t value, const Dims& point_shape) {
     const Dims sizes = Dims{chunk.points}.then(point_shape);
-    chunk.values[value] = chunk.device.is_host() ? Tensor::zeros(dtype_, sizes)
-                                                 : aoti::libtorch::filled(dtype_, sizes, 0.0, chunk.device);
+    chunk.values[value] =
+        chunk.device.is_host() ? Tensor::zeros(dtype_, sizes) : algebra::filled(dtype_, sizes, 0.0, chunk.device);
   };
   for (const ValueGroup& group : unknowns_)
     for (std::size_t i = 0; i < group.values().size(); ++i)

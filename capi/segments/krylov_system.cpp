@@ -160,7 +160,7 @@ void KrylovSystem::set_up(const Vector<std::int64_t>& rows) {
   const Operands at = some ? select(at_, rows) : at_;
   Vector<Tensor> inputs = at.inputs(packages_.tail);
   inputs.resize(packages_.setup->num_inputs());
-  aoti::SingularInfo info;
+  graph::SingularInfo info;
   const Groups state = row_major(packages_.setup->run(at.points(), std::move(inputs), &info));
   const Vector<std::int32_t> singular = by_point(info, at.points());
   if (all) {

@@ -43,7 +43,7 @@ inline Operands select(Operands at, const Vector<std::int64_t>& rows) {
 
 // Returns one entry per point from a package's notes of the systems that it solved. It may solve several for one point,
 // one after another or one beside the other.
-inline Vector<std::int32_t> by_point(const aoti::SingularInfo& info, std::int64_t points) {
+inline Vector<std::int32_t> by_point(const graph::SingularInfo& info, std::int64_t points) {
   Vector<std::int32_t> singular(static_cast<std::size_t>(points), 0);
   const std::size_t each = info.size() / singular.size();
   for (std::size_t i = 0; i < info.size(); ++i)

@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "capi/base/error.h"
-#include "capi/graph/load.h"
-#include "capi/libtorch/algebra.h"
+#include "capi/graph/backend.h"
 #include "capi/tensor/views.h"
 
 namespace neml2_capi::model {
@@ -19,7 +18,7 @@ Tensor repeat(const Tensor& tensor, std::int64_t rows) {
 
 // Repeats the last row, up to `rows`.
 Tensor padded(const Tensor& tensor, std::int64_t rows) {
-  if (!tensor.device().is_host()) return aoti::libtorch::joined({tensor, part(tensor, 0, tensor.sizes()[0] - 1, 1)}, 0);
+  if (!tensor.device().is_host()) return algebra::joined({tensor, part(tensor, 0, tensor.sizes()[0] - 1, 1)}, 0);
   const std::int64_t have = tensor.sizes()[0];
   const Dims row = tensor.sizes().last(tensor.ndim() - 1);
   Tensor out = Tensor::empty(tensor.dtype(), Dims{rows}.then(row));
@@ -38,10 +37,10 @@ Tensor first_rows(const Tensor& tensor, std::int64_t rows) {
   return Tensor(tensor.storage(), tensor.dtype(), sizes, tensor.strides(), tensor.offset());
 }
 
-Package::Package(const std::filesystem::path& path, const aoti::Wanted& wanted)
-    : Package(path.filename().string(), aoti::load_graph(path, wanted)) {}
+Package::Package(const std::filesystem::path& path, const graph::Wanted& wanted)
+    : Package(path.filename().string(), graph::open(path, wanted)) {}
 
-Package::Package(std::string name, std::shared_ptr<aoti::Graph> graph)
+Package::Package(std::string name, std::shared_ptr<graph::Graph> graph)
     : name_(std::move(name)), graph_(std::move(graph)) {
   learn_inputs();
   learn_outputs();
@@ -51,14 +50,14 @@ Package::Package(std::string name, std::shared_ptr<aoti::Graph> graph)
 // size is the leading one that all inputs share.
 void Package::learn_inputs() {
   bool dynamic = false;
-  for (const aoti::InputSpec& input : graph_->inputs()) {
+  for (const graph::InputSpec& input : graph_->inputs()) {
     if (!input.is_row_major())
       throw Error(NEML2_ERROR_UNSUPPORTED, name_,
                   join(name_, " takes input ", input.name,
                        " in an order other than row-major. Compile it with contiguous example inputs."));
     dynamic = dynamic || (!input.least.empty() && input.least[0] != input.greatest[0]);
   }
-  for (const aoti::InputSpec& input : graph_->inputs()) {
+  for (const graph::InputSpec& input : graph_->inputs()) {
     const std::int64_t ndim = input.least.size();
     const bool batched = ndim > 0 && (!dynamic || input.least[0] != input.greatest[0]);
     inputs_.push_back({batched ? input.greatest.last(ndim - 1) : input.greatest, batched, input.dtype});
@@ -117,21 +116,21 @@ void Package::learn_outputs() {
 
 Vector<Tensor> Package::run_from_host(Vector<Tensor> inputs) const {
   const bool elsewhere = !device().is_host();
-  for (std::size_t i = 0; elsewhere && i < inputs.size(); ++i) inputs[i] = aoti::libtorch::moved(inputs[i], device());
-  aoti::SingularInfo ignored;
+  for (std::size_t i = 0; elsewhere && i < inputs.size(); ++i) inputs[i] = algebra::moved(inputs[i], device());
+  graph::SingularInfo ignored;
   Vector<Tensor> outputs = graph_->run(std::move(inputs), &ignored);
-  for (std::size_t i = 0; elsewhere && i < outputs.size(); ++i) outputs[i] = aoti::libtorch::moved(outputs[i], {});
+  for (std::size_t i = 0; elsewhere && i < outputs.size(); ++i) outputs[i] = algebra::moved(outputs[i], {});
   return outputs;
 }
 
-Vector<Tensor> Package::run(std::int64_t points, Vector<Tensor>&& inputs, aoti::SingularInfo* singular) const {
+Vector<Tensor> Package::run(std::int64_t points, Vector<Tensor>&& inputs, graph::SingularInfo* singular) const {
   for (Tensor& input : inputs) input.make_row_major();
   Handles given(std::move(inputs)), returned(num_outputs());
   run(points, given, returned, singular);
   return returned.take();
 }
 
-void Package::run(std::int64_t points, Handles& inputs, Handles& outputs, aoti::SingularInfo* singular) const {
+void Package::run(std::int64_t points, Handles& inputs, Handles& outputs, graph::SingularInfo* singular) const {
   const bool pad = points < least_batch_ && graph_->enforces_bounds();
   const std::int64_t rows = pad ? least_batch_ : points;
   for (std::size_t i = 0; pad && i < inputs.size(); ++i)

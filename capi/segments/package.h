@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "capi/package/graph.h"
+#include "capi/graph/graph.h"
 
 namespace neml2_capi::model {
 
@@ -16,12 +16,12 @@ Tensor first_rows(const Tensor& tensor, std::int64_t rows);
 class Package {
  public:
   // Loads the package and runs it twice on zeros, which tells the shape of each output: metadata does not know it.
-  Package(const std::filesystem::path& path, const aoti::Wanted& wanted);
+  Package(const std::filesystem::path& path, const graph::Wanted& wanted);
   // Takes a graph in the place of the package of this name.
-  Package(std::string name, std::shared_ptr<aoti::Graph> graph);
+  Package(std::string name, std::shared_ptr<graph::Graph> graph);
 
   const std::string& name() const { return name_; }
-  aoti::Runtime runtime() const { return graph_->runtime(); }
+  graph::Runtime runtime() const { return graph_->runtime(); }
 
   // Return the shape of one point of input or output `i`.
   const Dims& input_shape(std::size_t i) const { return inputs_.at(i).point_shape; }
@@ -57,9 +57,9 @@ class Package {
   // Runs on `points` points. Each input has one row per point, or is of one value where batched_input() is false; it is
   // made row-major. Every output comes with one row per point; it may share storage with inputs and other outputs, and
   // need not be row-major. Throws NEML2_ERROR_RUNTIME when the package does not return what it did at load.
-  Vector<Tensor> run(std::int64_t points, Vector<Tensor>&& inputs, aoti::SingularInfo* singular = nullptr) const;
-  // Does the same by handles, as aoti::Graph takes them; the inputs are row-major.
-  void run(std::int64_t points, Handles& inputs, Handles& outputs, aoti::SingularInfo* singular = nullptr) const;
+  Vector<Tensor> run(std::int64_t points, Vector<Tensor>&& inputs, graph::SingularInfo* singular = nullptr) const;
+  // Does the same by handles, as graph::Graph takes them; the inputs are row-major.
+  void run(std::int64_t points, Handles& inputs, Handles& outputs, graph::SingularInfo* singular = nullptr) const;
 
  private:
   struct Slot {
@@ -74,7 +74,7 @@ class Package {
   [[noreturn]] void refuse_output(std::size_t i, const Tensor& output, std::int64_t rows) const;
 
   std::string name_;
-  std::shared_ptr<const aoti::Graph> graph_;
+  std::shared_ptr<const graph::Graph> graph_;
   std::vector<Slot> inputs_;
   std::vector<Slot> outputs_;
   std::int64_t baked_batch_ = 0;

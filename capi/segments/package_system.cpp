@@ -7,7 +7,7 @@
 namespace neml2_capi::model {
 
 void PackageSystem::run(const Package& package, const Operands& at, Handles& outputs,
-                        aoti::SingularInfo* singular) const {
+                        graph::SingularInfo* singular) const {
   Handles inputs(package.num_inputs());
   at.give(packages_.tail, inputs);
   outputs.renew(package.num_outputs());
@@ -15,7 +15,7 @@ void PackageSystem::run(const Package& package, const Operands& at, Handles& out
   for (Tensor* output : outputs) output->make_row_major();
 }
 
-Vector<std::int32_t> PackageSystem::note(aoti::SingularInfo& info) {
+Vector<std::int32_t> PackageSystem::note(graph::SingularInfo& info) {
   singular_on_device_ = std::move(info.on_device);
   return by_point(info, at_.points());
 }
@@ -44,7 +44,7 @@ Groups DirectSystem::linearize(const Groups& u) {
 }
 
 Groups DirectSystem::step(Vector<std::int32_t>& singular) {
-  aoti::SingularInfo info;
+  graph::SingularInfo info;
   Handles du(packages_.solve->num_outputs());
   packages_.solve->run(at_.points(), operator_, du, &info);
   operator_.renew(0);
@@ -59,7 +59,7 @@ void DirectSystem::keep(const Vector<std::int64_t>& rows) {
 
 Groups StepSystem::linearize(const Groups& u) {
   at_.unknowns = u;
-  aoti::SingularInfo info;
+  graph::SingularInfo info;
   Handles outputs(0);
   run(*packages_.step, at_, outputs, &info);
   singular_ = note(info);

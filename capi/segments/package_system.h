@@ -22,9 +22,9 @@ class PackageSystem : public newton::System {
 
  protected:
   // Runs a package of (unknowns, givens, parameters); the outputs become row-major.
-  void run(const Package& package, const Operands& at, Handles& outputs, aoti::SingularInfo* singular = nullptr) const;
+  void run(const Package& package, const Operands& at, Handles& outputs, graph::SingularInfo* singular = nullptr) const;
   // Returns an entry per point, and keeps what a device has noted.
-  Vector<std::int32_t> note(aoti::SingularInfo& info);
+  Vector<std::int32_t> note(graph::SingularInfo& info);
 
   const SolverPackages& packages_;
   Operands at_;

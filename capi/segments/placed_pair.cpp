@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "capi/libtorch/algebra.h"
+#include "capi/graph/algebra.h"
 #include "capi/segments/misfit.h"
 #include "capi/tensor/rows.h"
 #include "capi/tensor/views.h"

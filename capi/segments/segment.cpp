@@ -14,13 +14,13 @@
 namespace neml2_capi::model {
 namespace {
 
-bool is_on_libtorch(aoti::Runtime runtime) {
-  return runtime == aoti::Runtime::libtorch || runtime == aoti::Runtime::tensors;
+bool is_on_libtorch(graph::Runtime runtime) {
+  return runtime == graph::Runtime::libtorch || runtime == graph::Runtime::tensors;
 }
 
 }  // namespace
 
-Scope::Scope(const artifact::Metadata& metadata, const aoti::Wanted& wanted)
+Scope::Scope(const artifact::Metadata& metadata, const graph::Wanted& wanted)
     : leaf_(metadata.leaf),
       kernels_(metadata.kernels_only ? kernels::Folder::open(metadata.leaf, true) : nullptr),
       wanted_(wanted),
@@ -41,7 +41,7 @@ Package Scope::load(const std::string& package) const {
 std::optional<Package> Scope::load_solver(const std::string& package, const std::string& jacobian,
                                           std::size_t residuals) const {
   if (has_packages() || package.empty()) return load_if_named(package);
-  std::shared_ptr<aoti::Graph> graph = kernels::solver_graph(kernels_, jacobian, residuals);
+  std::shared_ptr<graph::Graph> graph = kernels::solver_graph(kernels_, jacobian, residuals);
   if (!graph) return std::nullopt;
   return Package(package, std::move(graph));
 }

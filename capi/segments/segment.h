@@ -31,7 +31,7 @@ struct Value {
 // Values and promoted parameters that the segments refer to, by position.
 class Scope {
  public:
-  Scope(const artifact::Metadata& metadata, const aoti::Wanted& wanted);
+  Scope(const artifact::Metadata& metadata, const graph::Wanted& wanted);
 
   // Returns the position of a value that will be there from now on: an input, or what a segment makes.
   std::size_t provide(const std::string& name);
@@ -65,7 +65,7 @@ class Scope {
  private:
   std::filesystem::path leaf_;
   std::shared_ptr<const kernels::Folder> kernels_;
-  aoti::Wanted wanted_;
+  graph::Wanted wanted_;
   DType dtype_;
   bool dtype_noted_ = false;
   std::vector<Value> values_;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "capi/base/error.h"
-#include "capi/graph/solve_package.h"
+#include "capi/graph/dense.h"
 #include "capi/newton/krylov.h"
 #include "capi/segments/krylov_system.h"
 #include "capi/segments/misfit.h"
@@ -160,8 +160,8 @@ void Sensitivity::place_pairs(const std::vector<ValueGroup>& unknowns, const std
 
 Tensor Sensitivity::solve_dense(const Tensor& a, const Tensor& b) const {
   if (krylov_) return newton::solve_dense_columns(a.row_major(), b.row_major(), linear_settings(*krylov_));
-  aoti::SingularInfo ignored;
-  return aoti::solve_linear(a.row_major(), b.row_major(), &ignored).row_major();
+  graph::SingularInfo ignored;
+  return graph::solve_linear(a.row_major(), b.row_major(), &ignored).row_major();
 }
 
 // Returns a dense matrix of all unknowns by all givens: one run of the solve package for each given component.
@@ -178,7 +178,7 @@ Tensor Sensitivity::solve_by_columns(const Vector<Tensor>& a, const Vector<Tenso
     for (std::int64_t c = 0; c < b[j].sizes().back(); ++c, ++column) {
       Vector<Tensor> inputs = a;
       for (std::size_t k = 0; k < residuals; ++k) inputs.push_back(negative_column(b[k * groups + j], c));
-      aoti::SingularInfo ignored;
+      graph::SingularInfo ignored;
       const Tensor du = side_by_side(solver_.solve->run(points, std::move(inputs), &ignored));
       if (!matrix.data()) matrix = Tensor::empty(du.dtype(), {points, num_unknowns_, num_givens_});
       set_column(matrix, column, du);
@@ -187,7 +187,7 @@ Tensor Sensitivity::solve_by_columns(const Vector<Tensor>& a, const Vector<Tenso
 }
 
 Vector<Block> Sensitivity::run(const Operands& at, const Chunk& chunk, bool all) const {
-  aoti::SingularInfo ignored;
+  graph::SingularInfo ignored;
   if (!operator_) return blocks_of(solve_->run(at.points(), at.inputs(tail_), &ignored), compiled_, chunk);
   Vector<Tensor> a = of_parameters_ ? Vector<Tensor>() : solver_.linearize(at), b = operators(at);
   if (of_parameters_) {
@@ -221,7 +221,7 @@ void Sensitivity::push_forward(const Operands& at, const std::vector<ValueGroup>
     Vector<Tensor> inputs = a;
     for (std::size_t i = 0; i < solver_.num_residuals; ++i)
       inputs.push_back(negative_product(std::span(b).subspan(i * givens.size(), givens.size()), givens, directions, k));
-    aoti::SingularInfo ignored;
+    graph::SingularInfo ignored;
     const Vector<Tensor> du = solver_.solve->run(at.points(), std::move(inputs), &ignored);
     for (std::size_t i = 0; i < unknowns.size(); ++i) {
       std::int64_t first = 0;

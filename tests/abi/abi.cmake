@@ -49,8 +49,10 @@ add_dependencies(neml2_capi_later neml2_capi_objects)
 # Under the SONAME of this one, with the provider beside it.
 set_target_properties(neml2_capi_later PROPERTIES OUTPUT_NAME neml2_capi SOVERSION ${PROJECT_VERSION_MAJOR}
   LINKER_LANGUAGE CXX LIBRARY_OUTPUT_DIRECTORY ${later})
-add_custom_command(TARGET neml2_capi_later POST_BUILD
-  COMMAND ${CMAKE_COMMAND} -E copy_if_different $<TARGET_FILE:neml2_builtin> ${later})
+if(TARGET neml2_builtin)
+  add_custom_command(TARGET neml2_capi_later POST_BUILD
+    COMMAND ${CMAKE_COMMAND} -E copy_if_different $<TARGET_FILE:neml2_builtin> ${later})
+endif()
 
 foreach(name function field)
   add_executable(abi_later_${name} EXCLUDE_FROM_ALL abi/later/${name}.c)

@@ -7,13 +7,13 @@
 #include <thread>
 #include <vector>
 
-#include "capi/graph/load.h"
+#include "capi/packages/load.h"
 #include "tests/cpp/packages.h"
 
 using namespace neml2_capi;
 using namespace neml2_capi::testing;
-using aoti::Graph;
 using aoti::load_graph;
+using graph::Graph;
 
 namespace {
 

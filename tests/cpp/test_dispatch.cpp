@@ -35,7 +35,7 @@ using model::Tally;
 std::shared_ptr<Model> load(const char* name) {
   const char* folder = std::getenv("NEML2_TEST_ARTIFACTS");
   expect(folder != nullptr, "NEML2_TEST_ARTIFACTS is set");
-  return Model::load(artifact::read_metadata(join(folder, "/", name), "cpu", "float64"), {aoti::Runtime::builtin});
+  return Model::load(artifact::read_metadata(join(folder, "/", name), "cpu", "float64"), {graph::Runtime::builtin});
 }
 
 std::shared_ptr<const Dispatch> spread(const char* name, std::int64_t first_size, std::int64_t second_size) {

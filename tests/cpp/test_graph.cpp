@@ -5,14 +5,14 @@
 #include <cstring>
 #include <thread>
 
-#include "capi/graph/load.h"
+#include "capi/packages/load.h"
 #include "tests/cpp/packages.h"
 
 using namespace neml2_capi;
 using namespace neml2_capi::testing;
-using aoti::Graph;
 using aoti::load_graph;
-using aoti::SingularInfo;
+using graph::Graph;
+using graph::SingularInfo;
 
 namespace {
 

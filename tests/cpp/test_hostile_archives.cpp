@@ -4,8 +4,8 @@
 #include <new>
 
 #include "capi/archive/files.h"
-#include "capi/graph/load.h"
 #include "capi/loader/image.h"
+#include "capi/packages/load.h"
 #include "tests/cpp/packages.h"
 
 using namespace neml2_capi;
@@ -101,9 +101,9 @@ void a_package_in_memory_may_have_kernels_of_a_device() {
   Parts parts = parts_of(example("elasticity"));
   part(parts, ".cubin") = "kernels";
   const std::string content = zip(parts);
-  aoti::Wanted wanted;
-  wanted.runtime = aoti::Runtime::builtin;
-  expect(aoti::load_graph(std::string_view(content), wanted)->inputs().size() == 2, "it is loaded");
+  graph::Wanted wanted;
+  wanted.runtime = graph::Runtime::builtin;
+  expect(aoti::load_graph(graph::Source::in_memory(content), wanted)->inputs().size() == 2, "it is loaded");
 }
 
 void names_are_told_once(const Scratch& scratch) {

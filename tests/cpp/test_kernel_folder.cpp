@@ -18,8 +18,8 @@ using neml2_capi::aoti::libtorch::KernelFolder;
 
 namespace {
 
-const std::vector<neml2_capi::aoti::libtorch::KernelFile> kernels = {{"data/aotinductor/model/a.cubin", "first"},
-                                                                     {"data/aotinductor/model/b.cubin", "second"}};
+const std::vector<neml2_capi::aoti::KernelFile> kernels = {{"data/aotinductor/model/a.cubin", "first"},
+                                                           {"data/aotinductor/model/b.cubin", "second"}};
 
 std::string content_of(const fs::path& file) {
   std::ifstream in(file);

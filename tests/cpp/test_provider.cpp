@@ -24,7 +24,7 @@
 #include "capi/tensor/tensor.h"
 
 using namespace neml2_capi;
-using aoti::SingularInfo;
+using graph::SingularInfo;
 using namespace aoti;
 
 namespace {

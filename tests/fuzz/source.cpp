@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     aoti::CollectedErrors errors("package.pt2");
     errors.collect([&] {
       const aoti::Signature signature = aoti::read_signature(fuzz::text_of(data, size));
-      for (const aoti::InputSpec& input : signature.inputs) {
+      for (const graph::InputSpec& input : signature.inputs) {
         fuzz::require(input.least.size() == input.greatest.size(), "every axis has both bounds");
         std::vector<std::int64_t> sorted(input.order.begin(), input.order.end());
         std::sort(sorted.begin(), sorted.end());

@@ -51,7 +51,7 @@ def test_an_upward_include_is_told_with_its_line(capi: Path) -> None:
     status, (line,) = check(capi)
     assert status == 1
     assert line.startswith(f"capi/{BELOW}/a.cpp:2: {BELOW} includes capi/{ABOVE}/b.h")
-    assert "expected a header of base or tensor" in line
+    assert "expected a header of base or platform or tensor" in line
     assert f"Move what is needed of it down, or this code up to {ABOVE}." in line
 
 
@@ -72,16 +72,26 @@ def test_a_header_that_is_gone_is_told(capi: Path) -> None:
 
 
 def test_what_is_linked_apart_keeps_its_headers_to_itself(capi: Path) -> None:
-    (capi / "provider").mkdir()
-    (capi / "provider" / "README.md").write_text("")
-    for name in ("provider.h", "elements.h"):
-        (capi / "provider" / name).write_text("")
+    (capi / "lanes").mkdir()
+    (capi / "lanes" / "README.md").write_text("")
+    for name in ("kernels.h", "simd.h"):
+        (capi / "lanes" / name).write_text("")
     (capi / ABOVE / "b.h").write_text(
-        '#include "capi/provider/provider.h"\n#include "capi/provider/elements.h"\n'
+        '#include "capi/lanes/kernels.h"\n#include "capi/lanes/simd.h"\n'
     )
     status, (line,) = check(capi)
     assert status == 1
-    assert line.startswith(f"capi/{ABOVE}/b.h:2: {ABOVE} includes capi/provider/elements.h")
+    assert line.startswith(f"capi/{ABOVE}/b.h:2: {ABOVE} includes capi/lanes/simd.h")
+
+
+def test_the_core_includes_nothing_of_a_backend(capi: Path) -> None:
+    (capi / "libtorch").mkdir()
+    (capi / "libtorch" / "README.md").write_text("")
+    (capi / "libtorch" / "library.h").write_text("")
+    (capi / ABOVE / "b.h").write_text('#include "capi/libtorch/library.h"\n')
+    status, (line,) = check(capi)
+    assert status == 1
+    assert "which is a backend's; expected none of them" in line
 
 
 def test_what_is_linked_apart_needs_no_sources_of_others(capi: Path) -> None:

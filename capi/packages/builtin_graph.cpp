@@ -1,4 +1,4 @@
-#include "capi/graph/builtin_graph.h"
+#include "capi/packages/builtin_graph.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,10 +9,11 @@
 #include <utility>
 
 #include "capi/base/error.h"
-#include "capi/graph/registered_operators.h"
-#include "capi/graph/solve_package.h"
+#include "capi/graph/dense.h"
 #include "capi/loader/container.h"
 #include "capi/loader/loaded_graph.h"
+#include "capi/packages/registered_operators.h"
+#include "capi/packages/solve_package.h"
 
 namespace neml2_capi::aoti {
 namespace {
@@ -130,7 +131,7 @@ class BuiltinGraph final : public LoadedGraph {
     const Vector<Tensor> samples = sample_systems(inputs());
     SingularInfo singular;
     const Vector<Tensor> by_package = Graph::run(samples, &singular);
-    const Tensor solved = solve_linear(samples[0], samples[1], &singular);
+    const Tensor solved = graph::solve_linear(samples[0], samples[1], &singular);
     return singular.empty() && have_equal_values(by_package.front(), solved);
   }
 
@@ -146,7 +147,7 @@ class BuiltinGraph final : public LoadedGraph {
   void run_solve(Handles& inputs, Handles& outputs, SingularInfo& singular) const {
     const ConfinedRun confined(true);
     try {
-      outputs[0] = new Tensor(solve_linear(*inputs[0], *inputs[1], &singular));
+      outputs[0] = new Tensor(graph::solve_linear(*inputs[0], *inputs[1], &singular));
     } catch (const std::bad_alloc&) {
       throw;
     } catch (const std::exception& error) {

@@ -3,7 +3,7 @@
 
 #include "capi/tensor/tensor.h"
 
-namespace neml2_capi::aoti::builtin {
+namespace neml2_capi {
 
 class Scratch {
  public:
@@ -23,4 +23,4 @@ class Scratch {
   Storage large_;
 };
 
-}  // namespace neml2_capi::aoti::builtin
+}  // namespace neml2_capi

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace neml2_capi::aoti {
+namespace neml2_capi::platform {
 
 // The file lives in memory if the system allows it, else without a name in a folder that allows execution: the
 // system takes it back with the process, however that ends. If /proc cannot be read it has a name until the
@@ -36,4 +36,4 @@ class MemoryFile {
   int limit_ = 0;        // that one of them met
 };
 
-}  // namespace neml2_capi::aoti
+}  // namespace neml2_capi::platform

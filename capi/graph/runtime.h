@@ -1,25 +1,25 @@
-// Choice of a runtime and a device for packages.
+// Choice of a runtime and a device for graphs.
 #pragma once
 
 #include <optional>
 
 #include "capi/tensor/tensor.h"
 
-namespace neml2_capi::aoti {
+namespace neml2_capi::graph {
 
-// Library that a package calls. `automatic` is the built-in provider if it has all that the package calls, else
+// Library that a graph calls. `automatic` is the built-in provider if it has all that the graph calls, else
 // libtorch. `tensors` is libtorch, whose operators then do a model's own arithmetic too, as on every device but the
 // CPU.
 enum class Runtime { automatic, builtin, libtorch, tensors };
 
-// Runtime and device that a package is loaded for.
+// Runtime and device that a graph is loaded for.
 struct Wanted {
   Runtime runtime = Runtime::automatic;
-  std::optional<Device> device = std::nullopt;  // empty: the first device of the package's type
+  std::optional<Device> device = std::nullopt;  // empty: the first device of the graph's type
 
   Wanted() = default;
   Wanted(Runtime runtime) : runtime(runtime) {}
   Wanted(Runtime runtime, Device device) : runtime(runtime), device(device) {}
 };
 
-}  // namespace neml2_capi::aoti
+}  // namespace neml2_capi::graph

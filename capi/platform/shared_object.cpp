@@ -1,4 +1,4 @@
-#include "capi/loader/shared_object.h"
+#include "capi/platform/shared_object.h"
 
 #include <dlfcn.h>
 
@@ -6,12 +6,14 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <new>
 #include <string_view>
+#include <system_error>
 
 #include "capi/base/refusals.h"
 
-namespace neml2_capi::aoti {
+namespace neml2_capi::platform {
 namespace {
 
 // Tells whether the loader's words are those for a lack of memory: the system's, in the language of both, or its own. A
@@ -33,9 +35,10 @@ void require_memory_for_loader() {
   std::free(block);
 }
 
-void* open_shared(const char* path, std::string& reason, int more) {
+void* open_shared(const char* path, std::string& reason, Opening how) {
   require_memory_for_loader();
   errno = 0;
+  const int more = how == Opening::for_ever ? RTLD_NODELETE : how == Opening::only_if_there ? RTLD_NOLOAD : 0;
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL | more);
   if (library) return library;
   const bool lacked_memory = errno == ENOMEM;  // the loader does not always say it
@@ -50,4 +53,13 @@ void* open_shared(const char* path, std::string& reason, int more) {
   return nullptr;
 }
 
-}  // namespace neml2_capi::aoti
+void* function_of(void* object, const char* name) { return dlsym(object, name); }
+
+std::string library_folder() {
+  Dl_info info{};
+  if (!dladdr(reinterpret_cast<const void*>(&library_folder), &info) || !info.dli_fname) return {};
+  std::error_code error;
+  return std::filesystem::absolute(info.dli_fname, error).parent_path().string();
+}
+
+}  // namespace neml2_capi::platform

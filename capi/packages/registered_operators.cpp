@@ -1,32 +1,35 @@
-#include "capi/graph/registered_operators.h"
+#include "capi/packages/registered_operators.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "capi/base/error.h"
 #include "capi/base/locks.h"
 #include "capi/loader/image.h"
 #include "capi/tensor/layout.h"
+#include "neml2_capi_experimental.h"
 
 namespace neml2_capi::aoti {
 class RegisteredOperator {
  public:
-  RegisteredOperator(OperatorSchema schema, UserFunction function)
+  RegisteredOperator(OperatorSchema schema, graph::OperatorFunction function)
       : schema_(std::move(schema)), name_(schema_.full_name()), function_(std::move(function)) {}
 
   const OperatorSchema& schema() const { return schema_; }
   const std::string& name() const { return name_; }
 
   // Throws NEML2_ERROR_UNSUPPORTED for an operator that was unregistered.
-  void call(Invocation& invocation) {
+  void call(graph::OperatorCall& call) {
     const Running running(*this);
     if (retired_.load())
       throw Error(NEML2_ERROR_UNSUPPORTED, name_,
                   join("The operator ", name_,
                        " was unregistered after the package was loaded. Register it, and load the package again."));
-    function_(invocation);
+    function_(call);
   }
 
   void retire() {
@@ -71,7 +74,7 @@ class RegisteredOperator {
 
   OperatorSchema schema_;
   std::string name_;
-  UserFunction function_;
+  graph::OperatorFunction function_;
   std::atomic<bool> retired_ = false;
   std::atomic<std::int64_t> running_ = 0;
   locks::Mutex mutex_;  // of those that wait for the end of the calls
@@ -162,6 +165,103 @@ bool RegisteredCall::give_zeros(const std::int64_t* sizes, Tensor* const* output
   return true;
 }
 
+// Call of a user's function by a call site.
+class Invocation final : public graph::OperatorCall {
+ public:
+  Invocation(const RegisteredCall& call, const std::int64_t* sizes, Tensor* const* tensors,
+             const std::int64_t* integers);
+
+  const std::string& name() const override { return call_.name(); }
+  std::int64_t num_outputs() const override { return std::ssize(outputs_); }
+  void set_output(std::int64_t i, Tensor&& value) override;
+  std::optional<Tensor>& output(std::int64_t i) { return outputs_[static_cast<std::size_t>(i)]; }
+
+ private:
+  const RegisteredCall& call_;
+  const std::int64_t* sizes_;
+  Vector<std::optional<Tensor>> outputs_;
+};
+
+namespace {
+
+graph::OperatorCall::Argument argument_of(const BoundArgument& argument, const Parameter& parameter,
+                                          Tensor* const*& tensors, const std::int64_t*& integers) {
+  using Kind = Argument::Kind;
+  const auto next_tensor = [&] {
+    Tensor tensor = (*tensors++)->row_major();
+    tensor.storage().end_confinement();
+    return tensor;
+  };
+  const Argument& value = argument.value;
+  graph::OperatorCall::Argument given{parameter.name.c_str(), NEML2_ARGUMENT_NONE, -1, nullptr, {}, {}, {}};
+  const auto is = [&](std::int32_t kind, bool is_list) {
+    given.kind = kind;
+    if (is_list) given.count = std::ssize(given.tensors) + std::ssize(given.integers) + std::ssize(given.reals);
+  };
+  switch (value.kind) {
+    case Kind::tensor:
+    case Kind::tensors:
+      for (std::int64_t i = 0; i < value.num_tensors(); ++i) given.tensors.push_back(next_tensor());
+      is(NEML2_ARGUMENT_TENSOR, value.kind == Kind::tensors);
+      break;
+    case Kind::optional_tensors:
+      for (const bool is_there : value.booleans) given.tensors.push_back(is_there ? next_tensor() : Tensor());
+      is(NEML2_ARGUMENT_TENSOR, true);
+      break;
+    case Kind::integer:
+      given.integers.push_back(argument.is_default ? value.number : *integers++);
+      is(NEML2_ARGUMENT_INTEGER, false);
+      break;
+    case Kind::integers:
+      for (std::int64_t i = 0; i < value.count; ++i) given.integers.push_back(*integers++);
+      is(NEML2_ARGUMENT_INTEGER, true);
+      break;
+    case Kind::boolean:
+      given.integers.push_back(value.boolean);
+      is(NEML2_ARGUMENT_BOOLEAN, false);
+      break;
+    case Kind::booleans:
+      for (const bool item : value.booleans) given.integers.push_back(item);
+      is(NEML2_ARGUMENT_BOOLEAN, true);
+      break;
+    case Kind::real:
+      given.reals.push_back(value.real);
+      is(NEML2_ARGUMENT_REAL, false);
+      break;
+    case Kind::reals:
+      given.reals.assign(value.reals.begin(), value.reals.end());
+      is(NEML2_ARGUMENT_REAL, true);
+      break;
+    case Kind::text:
+      given.text = value.text.c_str();
+      is(NEML2_ARGUMENT_TEXT, false);
+      break;
+    default: break;
+  }
+  return given;
+}
+
+}  // namespace
+
+Invocation::Invocation(const RegisteredCall& call, const std::int64_t* sizes, Tensor* const* tensors,
+                       const std::int64_t* integers)
+    : call_(call), sizes_(sizes) {
+  outputs_.resize(call.expected_.size());
+  arguments_.reserve(call.arguments_.size());
+  const auto& parameters = call.operator_->schema().parameters;
+  for (std::size_t i = 0; i < call.arguments_.size(); ++i)
+    arguments_.push_back(argument_of(call.arguments_[i], parameters[i], tensors, integers));
+}
+
+void Invocation::set_output(std::int64_t i, Tensor&& value) {
+  if (i < 0 || i >= num_outputs())
+    throw Error(NEML2_ERROR_ARGUMENT, call_.name(),
+                join("The operator ", call_.name(), " returns ", num_outputs(), " tensors; there is no output ", i,
+                     ". Outputs are numbered from 0."));
+  call_.check(i, value, sizes_);
+  outputs_[static_cast<std::size_t>(i)] = call_.laid_out(i, std::move(value), sizes_);
+}
+
 void RegisteredCall::run(RunContext& run, const OperatorNode& node, Tensor* const* tensors,
                          const std::int64_t* integers) {
   const RegisteredCall& call = *node.registered;
@@ -172,7 +272,7 @@ void RegisteredCall::run(RunContext& run, const OperatorNode& node, Tensor* cons
     Invocation invocation(call, run.sizes, tensors, integers);
     call.operator_->call(invocation);
     for (std::int64_t i = 0; i < invocation.num_outputs(); ++i) {
-      std::optional<Tensor>& made = invocation.outputs_[static_cast<std::size_t>(i)];
+      std::optional<Tensor>& made = invocation.output(i);
       if (!made)
         throw Error(NEML2_ERROR_RUNTIME, call.name(),
                     join("The operator ", call.name(), " gave no output ", i, ". Set every output in its function."));
@@ -215,54 +315,7 @@ void require_supported(std::string_view text, const OperatorSchema& schema) {
 
 }  // namespace
 
-Invocation::Invocation(const RegisteredCall& call, const std::int64_t* sizes, Tensor* const* tensors,
-                       const std::int64_t* integers)
-    : call_(call), schema_(call.operator_->schema()), sizes_(sizes) {
-  using Kind = Argument::Kind;
-  const auto next_tensor = [&] {
-    Tensor tensor = (*tensors++)->row_major();
-    tensor.storage().end_confinement();
-    return tensor;
-  };
-  outputs_.resize(call.expected_.size());
-  arguments_.reserve(call.arguments_.size());
-  for (const BoundArgument& argument : call.arguments_) {
-    arguments_.push_back({argument, {}, {}, {}});
-    Given& given = arguments_.back();
-    const Argument& value = argument.value;
-    switch (value.kind) {
-      case Kind::tensor: given.tensors.push_back(next_tensor()); break;
-      case Kind::tensors:
-        for (std::int64_t i = 0; i < value.count; ++i) given.tensors.push_back(next_tensor());
-        break;
-      case Kind::optional_tensors:
-        for (const bool is_there : value.booleans) given.tensors.push_back(is_there ? next_tensor() : Tensor());
-        break;
-      case Kind::integer: given.integers.push_back(argument.is_default ? value.number : *integers++); break;
-      case Kind::integers:
-        for (std::int64_t i = 0; i < value.count; ++i) given.integers.push_back(*integers++);
-        break;
-      case Kind::boolean: given.integers.push_back(value.boolean); break;
-      case Kind::booleans:
-        for (const bool item : value.booleans) given.integers.push_back(item);
-        break;
-      case Kind::real: given.reals.push_back(value.real); break;
-      case Kind::reals: given.reals.assign(value.reals.begin(), value.reals.end()); break;
-      default: break;
-    }
-  }
-}
-
-void Invocation::set_output(std::int64_t i, Tensor&& value) {
-  if (i < 0 || i >= num_outputs())
-    throw Error(NEML2_ERROR_ARGUMENT, call_.name(),
-                join("The operator ", call_.name(), " returns ", num_outputs(), " tensors; there is no output ", i,
-                     ". Outputs are numbered from 0."));
-  call_.check(i, value, sizes_);
-  outputs_[static_cast<std::size_t>(i)] = call_.laid_out(i, std::move(value), sizes_);
-}
-
-void register_operator(std::string_view text, UserFunction function) {
+void register_operator(std::string_view text, graph::OperatorFunction function) {
   OperatorSchema schema = parse_schema(text);
   require_supported(text, schema);
   const std::string name = schema.full_name();

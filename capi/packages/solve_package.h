@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "capi/package/graph.h"
+#include "capi/graph/graph.h"
 #include "capi/package/operator_node.h"
 #include "capi/package/signature.h"
 
@@ -16,9 +16,5 @@ bool may_only_solve(const Signature& signature, const std::vector<OperatorNode>&
 
 // Returns regular A without any symmetry, and b.
 Vector<Tensor> sample_systems(const std::vector<InputSpec>& inputs);
-
-// Returns the output of such a package. Throws std::exception if the shapes do not fit, or if a matrix is
-// singular and `singular` is null.
-Tensor solve_linear(const Tensor& a, const Tensor& b, SingularInfo* singular);
 
 }  // namespace neml2_capi::aoti

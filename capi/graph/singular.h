@@ -9,7 +9,7 @@
 
 #include "capi/tensor/tensor.h"
 
-namespace neml2_capi::aoti {
+namespace neml2_capi::graph {
 
 // LAPACK's info of the matrices of one run, in the order of the batch; not 0 for a singular one. Empty if all are
 // regular.
@@ -37,4 +37,4 @@ inline void report_singular(SingularInfo* singular, const std::int32_t* info, st
   *singular = std::move(merged);
 }
 
-}  // namespace neml2_capi::aoti
+}  // namespace neml2_capi::graph

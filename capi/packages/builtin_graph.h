@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "capi/graph/graph.h"
 #include "capi/loader/elf.h"
 #include "capi/loader/image.h"
-#include "capi/package/graph.h"
 #include "capi/package/operator_node.h"
 #include "capi/package/signature.h"
 
@@ -16,7 +16,7 @@ namespace neml2_capi::aoti {
 // Gives every node its function. Throws NEML2_ERROR_UNSUPPORTED with all that the provider lacks.
 void resolve_builtin(const Object& object, const Signature& signature, std::vector<OperatorNode>& nodes);
 
-std::shared_ptr<Graph> open_builtin(const std::string& package, Signature signature, std::vector<OperatorNode> nodes,
-                                    Image& image);
+std::shared_ptr<graph::Graph> open_builtin(const std::string& package, Signature signature,
+                                           std::vector<OperatorNode> nodes, Image& image);
 
 }  // namespace neml2_capi::aoti

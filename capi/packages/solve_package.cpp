@@ -1,13 +1,8 @@
-#include "capi/graph/solve_package.h"
+#include "capi/packages/solve_package.h"
 
 #include <algorithm>
 #include <random>
-#include <stdexcept>
 #include <type_traits>
-
-#include "capi/base/error.h"
-#include "capi/loader/image.h"
-#include "capi/package/singular.h"
 
 namespace neml2_capi::aoti {
 namespace {
@@ -16,20 +11,6 @@ bool takes_tensors_only(const OperatorNode& node, std::size_t count) {
   return node.inputs.size() == count && std::all_of(node.inputs.begin(), node.inputs.end(), [](const Argument& input) {
            return input.kind == Argument::Kind::tensor;
          });
-}
-
-void expect_fit(const Tensor& a, const Tensor& b) {
-  const bool fit = a.ndim() == 3 && a.sizes()[1] == a.sizes()[2] && (b.ndim() == 2 || b.ndim() == 3) &&
-                   b.sizes()[0] == a.sizes()[0] && b.sizes()[1] == a.sizes()[1] && a.dtype() == b.dtype();
-  if (!fit)
-    throw std::invalid_argument(join("a linear solve of matrices ", a.sizes().str(), " ", name_of(a.dtype()),
-                                     " and right-hand sides ", b.sizes().str(), " ", name_of(b.dtype())));
-}
-
-// Returns vectors as matrices of one column.
-Tensor as_columns(const Tensor& b) {
-  if (b.ndim() == 3) return b;
-  return Tensor(b.storage(), b.dtype(), b.sizes().then({1}), b.strides().then({1}), b.offset());
 }
 
 }  // namespace
@@ -60,18 +41,6 @@ Vector<Tensor> sample_systems(const std::vector<InputSpec>& inputs) {
     input.dtype == DType::float64 ? fill(sample.data_as<double>()) : fill(sample.data_as<float>());
   }
   return samples;
-}
-
-Tensor solve_linear(const Tensor& a, const Tensor& b, SingularInfo* singular) {
-  expect_fit(a, b);
-  // Solutions are column-major, as torch returns them.
-  const std::int64_t systems = a.sizes()[0], n = a.sizes()[1], sides = b.ndim() == 3 ? b.sizes()[2] : 1;
-  const Tensor x(Storage::allocate_in_run(systems * n * sides * a.itemsize()), a.dtype(), {systems, n, sides},
-                 {n * sides, 1, n});
-  Vector<std::int32_t> info(static_cast<std::size_t>(systems));
-  Provider::get().solve_systems(a, as_columns(b), x, info.data());
-  report_singular(singular, info.data(), systems);
-  return b.ndim() == 3 ? x : Tensor(x.storage(), x.dtype(), {systems, n}, {n, 1});
 }
 
 }  // namespace neml2_capi::aoti

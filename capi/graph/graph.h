@@ -3,12 +3,12 @@
 
 #include <vector>
 
-#include "capi/package/runtime.h"
-#include "capi/package/signature.h"
-#include "capi/package/singular.h"
+#include "capi/graph/runtime.h"
+#include "capi/graph/signature.h"
+#include "capi/graph/singular.h"
 #include "capi/tensor/handles.h"
 
-namespace neml2_capi::aoti {
+namespace neml2_capi::graph {
 
 // Constant of a graph, by its name in the module that was compiled.
 struct Constant {
@@ -53,4 +53,4 @@ class Graph {
   virtual const CallSpec& call_spec() const = 0;
 };
 
-}  // namespace neml2_capi::aoti
+}  // namespace neml2_capi::graph

@@ -1,8 +1,8 @@
-#include "capi/package/graph.h"
+#include "capi/graph/graph.h"
 
 #include <utility>
 
-namespace neml2_capi::aoti {
+namespace neml2_capi::graph {
 
 Vector<Tensor> Graph::run(Vector<Tensor> inputs, SingularInfo* singular) const {
   Handles given(std::move(inputs)), returned(outputs().size());
@@ -10,4 +10,4 @@ Vector<Tensor> Graph::run(Vector<Tensor> inputs, SingularInfo* singular) const {
   return returned.take();
 }
 
-}  // namespace neml2_capi::aoti
+}  // namespace neml2_capi::graph

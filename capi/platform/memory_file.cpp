@@ -1,4 +1,4 @@
-#include "capi/loader/memory_file.h"
+#include "capi/platform/memory_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -18,7 +18,7 @@
 #include "capi/base/error.h"
 #include "capi/base/refusals.h"
 
-namespace neml2_capi::aoti {
+namespace neml2_capi::platform {
 namespace {
 
 bool is_set(const char* variable) {
@@ -178,4 +178,4 @@ MemoryFile::~MemoryFile() {
   if (remove_) unlink(path_.c_str());
 }
 
-}  // namespace neml2_capi::aoti
+}  // namespace neml2_capi::platform

@@ -1,4 +1,4 @@
-#include "capi/graph/load.h"
+#include "capi/packages/load.h"
 
 #include <stdexcept>
 #include <string>
@@ -8,9 +8,6 @@
 #include "capi/archive/archive.h"
 #include "capi/base/error.h"
 #include "capi/base/json_document.h"
-#include "capi/graph/builtin_graph.h"
-#include "capi/libtorch/algebra.h"
-#include "capi/libtorch/graph.h"
 #include "capi/loader/elf.h"
 #include "capi/loader/image.h"
 #include "capi/loader/isa.h"
@@ -18,6 +15,8 @@
 #include "capi/package/collected_errors.h"
 #include "capi/package/extern_nodes.h"
 #include "capi/package/source.h"
+#include "capi/packages/builtin_graph.h"
+#include "capi/packages/elsewhere.h"
 
 namespace neml2_capi::aoti {
 namespace {
@@ -61,21 +60,24 @@ struct Contents {
   Runtime runtime = Runtime::builtin;
   Signature signature;
   std::vector<OperatorNode> nodes;
-  std::vector<libtorch::OperatorCall> calls;  // of the nodes, on libtorch
-  std::vector<libtorch::KernelFile> kernels;  // code of a device
+  std::vector<KernelFile> kernels;  // code of a device
   Device device;
-  Object object;
+  Bound bound;  // opens it where it is bound to libtorch
 };
+
+const Elsewhere& libtorch() {
+  if (!elsewhere) graph::refuse_without_backend("run packages on libtorch");
+  return *elsewhere;
+}
 
 void bind_to_builtin(Contents& contents, std::string_view object) {
   contents.runtime = Runtime::builtin;
-  contents.object = bind_to_provider(object, provider_file);
+  contents.bound = {bind_to_provider(object, provider_file), {}};
 }
 
 void bind_to_libtorch(Contents& contents, std::string_view object) {
   contents.runtime = Runtime::libtorch;
-  contents.object = libtorch::bind(object);
-  for (const OperatorNode& node : contents.nodes) contents.calls.push_back(libtorch::resolve(node));
+  contents.bound = libtorch().bind(object, contents.nodes);
 }
 
 // Binds to libtorch where the built-in provider lacks something. Where libtorch lacks something too, the error tells
@@ -83,14 +85,14 @@ void bind_to_libtorch(Contents& contents, std::string_view object) {
 void bind_to_either(Contents& contents, std::string_view object) {
   try {
     bind_to_builtin(contents, object);
-    resolve_builtin(contents.object, contents.signature, contents.nodes);
+    resolve_builtin(contents.bound.object, contents.signature, contents.nodes);
   } catch (const Error& error) {
     if (error.status() != NEML2_ERROR_UNSUPPORTED) throw;
-    const Object with_builtin = contents.object;
+    Bound with_builtin = std::move(contents.bound);
     try {
       bind_to_libtorch(contents, object);
     } catch (const Error& other) {
-      contents.object = with_builtin;
+      contents.bound = std::move(with_builtin);
       throw Error(error.status(), error.subject(), join(error.what(), " Nor can libtorch run it: ", other.what()),
                   other.cause());
     }
@@ -116,7 +118,7 @@ Device device_for(const Target& target, const Wanted& wanted) {
 void require_libtorch(Device device) {
   if (device.is_host()) return;
   try {
-    libtorch::require_algebra(device);
+    libtorch().require(device);
   } catch (const Error& error) {
     if (device.type == Device::Type::cpu) throw;
     throw Error(NEML2_ERROR_UNSUPPORTED, "",
@@ -163,27 +165,28 @@ Contents read_checked(const archive::Archive& archive, const std::string& packag
     }
   });
   if (runtime == Runtime::builtin)
-    errors.collect([&] { resolve_builtin(contents.object, contents.signature, contents.nodes); });
-  errors.collect([&] { check_processor(target, contents.object.producers); });
-  errors.collect([&] { contents.object.versions.check(); });
+    errors.collect([&] { resolve_builtin(contents.bound.object, contents.signature, contents.nodes); });
+  errors.collect([&] { check_processor(target, contents.bound.object.producers); });
+  errors.collect([&] { contents.bound.object.versions.check(); });
   errors.raise_if_any();
   return contents;
 }
 
 std::shared_ptr<Graph> open(const archive::Archive& archive, const std::string& package, const Wanted& wanted) {
   Contents contents = read_checked(archive, package, wanted);
-  Image& image = Image::map(archive.path().stem().string(), contents.object.bytes);
-  if (contents.runtime == Runtime::libtorch)
-    return libtorch::open(package, std::move(contents.signature), std::move(contents.calls), image, contents.device,
-                          contents.kernels);
+  Image& image = Image::map(archive.path().stem().string(), contents.bound.object.bytes);
+  if (contents.bound.open)
+    return contents.bound.open(package, std::move(contents.signature), image, contents.device, contents.kernels);
   return open_builtin(package, std::move(contents.signature), std::move(contents.nodes), image);
 }
 
-// Reads an archive, from a path or a content. Every error names the package.
-template <class Read, class... Source>
-auto naming_package(const std::string& package, Read&& read, const Wanted& wanted, const Source&... source) {
+// Reads an archive. Every error names the package.
+template <class Read>
+auto naming_package(Read&& read, const graph::Source& source, const Wanted& wanted) {
+  const std::string package = source.content ? "the package in memory" : source.path.filename().string();
   try {
-    return read(archive::Archive(source...), package, wanted);
+    return read(source.content ? archive::Archive(package, *source.content) : archive::Archive(source.path), package,
+                wanted);
   } catch (const Error& error) {
     if (!error.subject().empty()) throw;
     throw Error(error.status(), package, join(package, ": ", error.what()), error.cause());
@@ -192,21 +195,14 @@ auto naming_package(const std::string& package, Read&& read, const Wanted& wante
   }
 }
 
-// Name of a package without a file.
-constexpr const char* in_memory = "the package in memory";
-
 }  // namespace
 
-Runtime check_package(const std::filesystem::path& path, const Wanted& wanted) {
-  return naming_package(path.filename().string(), read_checked, wanted, path).runtime;
+Runtime check_package(const graph::Source& source, const Wanted& wanted) {
+  return naming_package(read_checked, source, wanted).runtime;
 }
 
-std::shared_ptr<Graph> load_graph(const std::filesystem::path& path, const Wanted& wanted) {
-  return naming_package(path.filename().string(), open, wanted, path);
-}
-
-std::shared_ptr<Graph> load_graph(std::string_view content, const Wanted& wanted) {
-  return naming_package(in_memory, open, wanted, std::string(in_memory), content);
+std::shared_ptr<Graph> load_graph(const graph::Source& source, const Wanted& wanted) {
+  return naming_package(open, source, wanted);
 }
 
 }  // namespace neml2_capi::aoti
