@@ -1,6 +1,7 @@
 # Programs of frozen releases of the ABI, and a library of a later one.
 #
-#   abi_1_0_c, abi_1_0_fortran   hosts built with the headers and the modules of 1.0, in tests/abi/1.0
+#   abi_1_0_c, abi_1_0_fortran   hosts built with the headers and the modules of 1.0, which the release keeps in tests/abi/1.0;
+#                                until then with those of include/
 #   neml2_capi_later             this library with one more function, one more option, and a field more in two structures
 #   abi_later_function           a host that calls that function
 #   abi_later_field              a host that sets that field and that option
@@ -11,14 +12,19 @@ target_link_libraries(abi_1_0_c PRIVATE neml2_capi m)
 add_program(abi_1_0_c)
 
 function(add_frozen_fortran)
-  add_library(abi_1_0_module STATIC abi/1.0/neml2_capi_c.f90 abi/1.0/neml2_capi.f90)
-  set(modules ${CMAKE_CURRENT_BINARY_DIR}/abi_1_0_modules)
-  set_target_properties(abi_1_0_module PROPERTIES Fortran_MODULE_DIRECTORY ${modules})
-  target_compile_options(abi_1_0_module PRIVATE $<$<Fortran_COMPILER_ID:GNU>:-frecursive>)
-  target_link_libraries(abi_1_0_module PUBLIC neml2_capi)
   add_executable(abi_1_0_fortran abi/1.0/host.f90)
-  target_include_directories(abi_1_0_fortran BEFORE PRIVATE ${modules})
-  target_link_libraries(abi_1_0_fortran PRIVATE abi_1_0_module)
+  file(GLOB frozen CONFIGURE_DEPENDS abi/1.0/neml2_capi*.f90)
+  if(frozen)
+    set(modules ${CMAKE_CURRENT_BINARY_DIR}/abi_1_0_modules)
+    add_library(abi_1_0_module STATIC ${frozen})
+    set_target_properties(abi_1_0_module PROPERTIES Fortran_MODULE_DIRECTORY ${modules})
+    target_compile_options(abi_1_0_module PRIVATE $<$<Fortran_COMPILER_ID:GNU>:-frecursive>)
+    target_link_libraries(abi_1_0_module PUBLIC neml2_capi)
+    target_include_directories(abi_1_0_fortran BEFORE PRIVATE ${modules})
+    target_link_libraries(abi_1_0_fortran PRIVATE abi_1_0_module)
+  else()
+    target_link_libraries(abi_1_0_fortran PRIVATE neml2_capi::fortran)
+  endif()
   add_program(abi_1_0_fortran)
 endfunction()
 

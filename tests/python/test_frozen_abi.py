@@ -21,6 +21,9 @@ pytestmark = pytest.mark.native
 
 INCLUDE = ROOT / "include"
 FROZEN = TESTS / "abi" / "1.0"
+#: The folder of the headers of 1.0, which that release keeps; until then those of now count.
+RELEASED = (FROZEN / "neml2_capi.h").is_file()
+OF_THEN = FROZEN if RELEASED else INCLUDE
 LATER = pytest.mark.full("builds a library of a later release")
 
 
@@ -51,8 +54,17 @@ def later() -> Path:
     return folder() / "tests" / "abi_later"
 
 
+def test_a_release_keeps_its_header_and_module() -> None:
+    """To mend it: cp include/neml2_capi*.h include/neml2_capi*.f90 tests/abi/1.0."""
+    found = re.search(r'^version = "(.*)"', (ROOT / "pyproject.toml").read_text(), re.M)
+    assert found
+    released = not found[1].startswith("1.0.0rc")
+    assert RELEASED == (FROZEN / "neml2_capi.f90").is_file() == released
+
+
+@pytest.mark.skipif(not RELEASED, reason="there is no 1.0 yet")
 def test_nothing_that_is_frozen_has_changed() -> None:
-    assert abi.broken(contract(FROZEN), contract(INCLUDE)) == []
+    assert abi.broken(contract(OF_THEN), contract(INCLUDE)) == []
 
 
 @pytest.mark.parametrize(
@@ -90,7 +102,7 @@ def test_what_is_experimental_may_go_and_structures_may_grow() -> None:
 
 
 def test_the_host_of_1_0_calls_every_function_that_is_frozen() -> None:
-    declared = contract(FROZEN)
+    declared = contract(OF_THEN)
     frozen = {part.title for part in declared if part.is_function} - abi.experimental(declared)
     called = set(re.findall(r"\bneml2_\w+(?=\()", (FROZEN / "host.c").read_text()))
     assert len(frozen) > 60
