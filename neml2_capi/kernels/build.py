@@ -16,6 +16,8 @@ from neml2_capi._ffi.outside import require_outside
 from neml2_capi.artifact.compilers import run
 from neml2_capi.artifact.lock import locked
 from neml2_capi.kernels.folder import (
+    HEADERS,
+    C,
     KernelError,
     checksum,
     checksum_of_metadata,
@@ -139,7 +141,8 @@ def _build(
             source, made = pair
             shared = ["-DNEML2_KERNELS_SHARED"] if source == "kernels.c" else []
             # By its name alone, so that a cache of compilers finds it in any folder.
-            _run([*command, *flags, *shared, "-c", source, "-o", made], source, folder)
+            given = ["-c", source, "-I", str(C), "-o", made]
+            _run([*command, *flags, *shared, *given], source, folder)
 
         with ThreadPoolExecutor(jobs or len(os.sched_getaffinity(0))) as pool:
             list(pool.map(compile_one, zip(sources, objects, strict=True)))
@@ -170,6 +173,8 @@ def _require_sources(folder: Path, document: dict[str, Any]) -> None:
     known = {kernel["source"]: kernel["source_checksum"] for kernel in document["kernels"]}
     for name, expected in {**document["headers"], **known}.items():
         path = folder / name
+        if name in HEADERS and not path.is_file():
+            path = C / name
         if not path.is_file():
             raise KernelError(
                 f"{path}, which kernels.json names, is missing; compile the model again"

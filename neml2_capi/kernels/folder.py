@@ -4,7 +4,7 @@ ARTIFACT/kernels/float64/
   kernels.json           what there is, and what has no kernel and why
   NAME.c                 the kernel of cpu/float64/NAME.pt2
   kernels.c              the list of them
-  *.h                    all that the sources include
+  *.h                    all that the sources include; without one, that of this package counts
   x86-64-v3.so ...       objects, one for each target
 """
 
@@ -75,7 +75,8 @@ _FORM: Json = {
         }
     ],
 }
-_HEADERS = Path(__file__).parent / "c"
+#: The headers of this package.
+C = Path(__file__).parent / "c"
 HEADERS = ("neml2_kernel.h", "lanes.h", "powers.h", "trigonometry.h", "special.h", "functions.h")
 
 Json = dict[str, Any]
@@ -140,7 +141,7 @@ def _write_sources(
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for header in HEADERS:
-        shutil.copyfile(_HEADERS / header, folder / header)
+        shutil.copyfile(C / header, folder / header)
     made_with = ", ".join(f"{name} {version}" for name, version in versions.items())
     kernels, missing = [], []
     for package, found in sorted({**programs, **_newton_steps(programs, metadata)}.items()):

@@ -314,6 +314,8 @@ def renew_examples() -> None:
         root = EXAMPLES / "artifacts" / name
         shrink(artifact(name), root)
         add_kernels(name, root, ["x86-64-v3", "x86-64-v4", "aarch64"])
+        for source in root.glob("kernels/*/*.[ch]"):  # they stand in neml2_capi/examples
+            source.unlink()
         print(f"renewed {root}")
     for name, recipe in SHIPPED.items():
         _renew_shipped(ROOT / "neml2_capi" / "examples" / name, recipe)
@@ -332,7 +334,9 @@ def _renew_shipped(root: Path, recipe: Recipe) -> None:
         shutil.rmtree(root, ignore_errors=True)
         root.mkdir()
         shutil.copy(made / "metadata.json", root)
-        shutil.copytree(made / "kernels", root / "kernels")
+        # The headers are those of neml2_capi/kernels/c.
+        no_headers = shutil.ignore_patterns("*.h")
+        shutil.copytree(made / "kernels", root / "kernels", ignore=no_headers)
     print(f"renewed {root}")
 
 
