@@ -1,4 +1,4 @@
-"""Draft the mapping file by which Abaqus' UMAT drives an artifact; see examples/umat.
+"""Draft the mapping file by which a plug-in drives an artifact as a UMAT.
 
 The command is `neml2-capi umat ARTIFACT`.
 """
@@ -277,8 +277,8 @@ def _slots(variables: Iterator[Variable] | Sequence[Variable]) -> list[Slot]:
 
 def _introduction(place: Path, mapping: Mapping, values: Sequence[float]) -> Iterator[str]:
     yield f"! {place.name}: which variable of the artifact is which argument of UMAT."
-    yield "! Drafted by neml2_capi from the names; read it, and change what is not so. UMAT looks"
-    yield "! for it in the folder that the environment variable NEML2_UMAT_PATH names."
+    yield "! Drafted by neml2_capi from the names; read it, and change what is not so. Then make a"
+    yield "! library of both: neml2-capi plugin ARTIFACT --mapping FILE -o libNAME.so"
     yield "!"
     yield "! In the Abaqus input (without UNSYMM if the tangent is known to be symmetric):"
     yield "!"

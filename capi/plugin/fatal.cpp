@@ -27,9 +27,9 @@ const char* words_of(const std::exception& error) noexcept {
 }
 
 // Takes no memory.
-void fatal(const char* entry, const std::exception& error) noexcept {
+void fatal(const char* entry, const char* cmname, const std::exception& error) noexcept {
   char message[4096];
-  std::snprintf(message, sizeof message, "%s, material %s: %s", entry, material_name().c_str(), words_of(error));
+  std::snprintf(message, sizeof message, "%s, material %s: %s", entry, material_name(cmname).c_str(), words_of(error));
   const auto report = stdb_abqerr_ ? stdb_abqerr_ : xplb_abqerr_;  // of Standard, or of Explicit
   const auto leave = stdb_abqerr_ ? xit_ : xplb_exit_;
   if (report && leave) {

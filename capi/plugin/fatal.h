@@ -7,7 +7,7 @@ namespace neml2_capi::plugin {
 
 // Ends the analysis through STDB_ABQERR and XIT of Abaqus, or their likes in Abaqus/Explicit, if the host has them;
 // else by a line on stderr and the exit status 1. The message names the entry and the material, and tells the error.
-void fatal(const char* entry, const std::exception& error) noexcept;
+void fatal(const char* entry, const char* cmname, const std::exception& error) noexcept;
 
 // Returns the words of an error, also of a lack of memory.
 const char* words_of(const std::exception& error) noexcept;

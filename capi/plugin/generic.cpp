@@ -157,11 +157,11 @@ int give_up(const BehaviourData& d, const Workspace& w) {
 
 // 1 if all is well, -1 if the step must be smaller.
 int evaluate(const BehaviourData& d) {
-  const Material& m = material();
+  const Material& m = only_material();
   need(d.K, true, "K");
   const Wanted what = wanted(d.K[0]);
   check(d, m.mapping, what);
-  Workspace& w = workspace(1, what.kind == Operator::TANGENT ? Purpose::TANGENT : Purpose::VALUES);
+  Workspace& w = workspace(m, 1, what.kind == Operator::TANGENT ? Purpose::TANGENT : Purpose::VALUES);
   gather(d, m, what, w);
   double elastic[36], secant[36];
   const auto at = [&](bool end) {

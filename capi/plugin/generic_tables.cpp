@@ -74,7 +74,12 @@ void add(unsigned short& count, const char** names, const std::string& name) {
 // The tables, before any host reads them.
 [[gnu::constructor]] void fill_tables() {
   try {
-    const Mapping map = read_mapping(payload().mapping);
+    const std::vector<Mapping> mappings = read_mappings(payload().mappings);
+    if (mappings.size() != 1) {
+      NEML2_nModellingHypotheses = 0;  // a behaviour is one material
+      return;
+    }
+    const Mapping& map = mappings.front();
     NEML2_TemperatureRemovedFromExternalStateVariables = !map.temperature.empty();
     NEML2_ComputesInternalEnergy = !map.stored_energy.empty();
     NEML2_ComputesDissipatedEnergy = !map.dissipated_energy.empty();

@@ -17,17 +17,7 @@ std::vector<Variable> variables(const Json& list) {
   return found;
 }
 
-}  // namespace
-
-std::size_t Mapping::end_of(const std::vector<Variable>& variables) {
-  std::size_t end = 0;
-  for (const Variable& variable : variables) end = std::max(end, variable.first + variable.size);
-  return end;
-}
-
-Mapping read_mapping(std::string_view text) {
-  const JsonDocument document(text);
-  const Json json = document.root();
+Mapping mapping_of(const Json& json) {
   Mapping mapping;
   mapping.material = json.at("material").text();
   mapping.host = json.at("host").text();
@@ -43,7 +33,24 @@ Mapping read_mapping(std::string_view text) {
   for (const Json& item : json.at("constants").elements())
     mapping.constants.push_back({item.at("name").text(), item.at("values").numbers()});
   for (const auto& [name, value] : json.at("options").members()) mapping.options.emplace_back(name, value.number());
+  mapping.begin = size(json.at("begin"));
+  mapping.size = size(json.at("size"));
   return mapping;
+}
+
+}  // namespace
+
+std::size_t Mapping::end_of(const std::vector<Variable>& variables) {
+  std::size_t end = 0;
+  for (const Variable& variable : variables) end = std::max(end, variable.first + variable.size);
+  return end;
+}
+
+std::vector<Mapping> read_mappings(std::string_view text) {
+  const JsonDocument document(text);
+  std::vector<Mapping> mappings;
+  for (const Json& json : document.root().elements()) mappings.push_back(mapping_of(json));
+  return mappings;
 }
 
 }  // namespace neml2_capi::plugin

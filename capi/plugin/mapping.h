@@ -31,6 +31,7 @@ struct Mapping {
   std::vector<Variable> states, parameters, fields;
   std::vector<Constant> constants;
   std::vector<std::pair<std::string, double>> options;
+  std::size_t begin = 0, size = 0;  // of its artifact, among those of the library
 
   std::size_t nstatv() const { return end_of(states); }
   std::size_t nprops() const { return end_of(parameters); }
@@ -40,7 +41,7 @@ struct Mapping {
   static std::size_t end_of(const std::vector<Variable>& variables);
 };
 
-// From the JSON that neml2_capi/plugin.py writes.
-Mapping read_mapping(std::string_view json);
+// Reads the JSON that neml2_capi/plugin writes: a mapping for each material.
+std::vector<Mapping> read_mappings(std::string_view json);
 
 }  // namespace neml2_capi::plugin

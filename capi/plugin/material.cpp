@@ -1,7 +1,9 @@
 #include "capi/plugin/material.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -29,10 +31,8 @@ void open_provider(std::string_view content) {
                            ". Allow this process to run code from memory, or from its temporary folder.");
 }
 
-Material load() {
-  const Payload parts = payload();
-  open_provider(parts.provider);
-  Material material{read_mapping(parts.mapping), neml2::Model({parts.artifact.data(), parts.artifact.size()})};
+Material load(std::size_t number, const Mapping& mapping, std::string_view artifact) {
+  Material material{number, mapping, neml2::Model({artifact.data(), artifact.size()})};
   for (const neml2::Variable& input : material.model.inputs()) material.inputs.insert(input.name);
   for (const auto& [name, value] : material.mapping.options) material.model.set_option(name, value);
   for (const Variable& state : material.mapping.states) {
@@ -52,11 +52,54 @@ Material load() {
   return material;
 }
 
-constinit locks::Lazy<const Material> only;
+std::vector<Material> load_all() {
+  const Payload parts = payload();
+  open_provider(parts.provider);
+  std::vector<Material> materials;
+  for (const Mapping& mapping : read_mappings(parts.mappings))
+    materials.push_back(load(materials.size(), mapping, parts.artifacts.substr(mapping.begin, mapping.size)));
+  return materials;
+}
+
+constinit locks::Lazy<const std::vector<Material>> all;
+
+// Returns what a host calls a material, in lower case: in Fortran's 80 characters, and for CalculiX behind @LIBRARY@.
+std::string name_of(const char* cmname) {
+  constexpr std::size_t length = 80;
+  std::string name(cmname ? cmname : "", cmname ? strnlen(cmname, length) : 0);
+  name.erase(name.find_last_not_of(' ') + 1);
+  name.erase(0, name.rfind('@') + 1);
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return name;
+}
+
+const Mapping& mapping_of(const Material& material) { return material.mapping; }
+const Mapping& mapping_of(const Mapping& mapping) { return mapping; }
+
+template <class Of>
+auto find_material(const Of& materials, const char* cmname) {
+  if (materials.size() == 1) return materials.begin();
+  const std::string name = name_of(cmname);
+  return std::find_if(materials.begin(), materials.end(),
+                      [&](const auto& each) { return name_of(mapping_of(each).material.c_str()) == name; });
+}
 
 }  // namespace
 
-const Material& material() { return only.get(load); }
+const Material& material(const char* cmname) {
+  const std::vector<Material>& materials = all.get(load_all);
+  const auto found = find_material(materials, cmname);
+  if (found != materials.end()) return *found;
+  std::string names;
+  for (const Material& each : materials) names += (names.empty() ? "" : ", ") + each.mapping.material;
+  refuse("this library has no material of that name; it has " + names + ". Name the material in the input so.");
+}
+
+const Material& only_material() {
+  const std::vector<Material>& materials = all.get(load_all);
+  if (materials.size() == 1) return materials.front();
+  refuse("this library has several materials, and this host cannot say which. Make a library of one.");
+}
 
 void refuse(const std::string& message) { throw neml2::Error(NEML2_ERROR_ARGUMENT, "", message); }
 
@@ -84,9 +127,11 @@ void states_to_host(const Material& m, const Convention& convention, const doubl
   }
 }
 
-std::string material_name() {
+std::string material_name(const char* cmname) {
   try {
-    return read_mapping(payload().mapping).material;
+    const std::vector<Mapping> mappings = read_mappings(payload().mappings);
+    const auto found = find_material(mappings, cmname);
+    return found != mappings.end() ? found->material : name_of(cmname);
   } catch (const std::exception&) {
     return {};
   }
@@ -157,24 +202,24 @@ double moment(double part, double step, double time) {
 
 namespace {
 
-// Workspaces of a thread, by their purpose.
-constinit thread_local Workspace* kept[3] = {};
+constexpr std::size_t PURPOSES = 3;
+
+// Workspaces of a thread, by their material and purpose.
+constinit thread_local std::vector<std::unique_ptr<Workspace>>* kept = nullptr;
 constinit thread_local thread_end::Record at_end{};
 
-void free_workspaces() noexcept {
-  for (Workspace*& own : kept) delete std::exchange(own, nullptr);
-}
+void free_workspaces() noexcept { delete std::exchange(kept, nullptr); }
 
 }  // namespace
 
-Workspace& workspace(std::size_t points, Purpose purpose) {
+Workspace& workspace(const Material& material, std::size_t points, Purpose purpose) {
   at_end.run = free_workspaces;
   thread_end::call(at_end);
-  Workspace*& own = kept[static_cast<int>(purpose)];
-  if (!own || own->points() < points) {
-    auto made = std::make_unique<Workspace>(material(), points, purpose != Purpose::VALUES);
-    delete std::exchange(own, made.release());
-  }
+  if (!kept) kept = new std::vector<std::unique_ptr<Workspace>>;
+  const std::size_t place = PURPOSES * material.number + static_cast<std::size_t>(purpose);
+  if (kept->size() <= place) kept->resize(place + 1);
+  std::unique_ptr<Workspace>& own = (*kept)[place];
+  if (!own || own->points() < points) own = std::make_unique<Workspace>(material, points, purpose != Purpose::VALUES);
   return *own;
 }
 

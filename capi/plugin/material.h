@@ -1,4 +1,4 @@
-// The material of this library, and the arrays of its evaluations.
+// The materials of this library, and the arrays of their evaluations.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 namespace neml2_capi::plugin {
 
 struct Material {
+  std::size_t number = 0;  // among those of the library
   Mapping mapping;
   neml2::Model model;
   std::set<std::string> inputs{};
@@ -22,11 +23,16 @@ struct Material {
   std::size_t row = 6;                // numbers of a point there: the stress, then the states
 };
 
-// Loaded by the first call, whichever thread it comes from. Throws neml2::Error; the next call tries again.
-const Material& material();
+// Returns the material that a host calls `cmname`: 80 characters, or less and a zero. A library of one material gives that
+// for any name. All are loaded by the first call, whichever thread it comes from. Throws neml2::Error; the next call tries
+// again.
+const Material& material(const char* cmname);
 
-// Its name, for messages; empty if there is none.
-std::string material_name();
+// Returns the only material. Throws neml2::Error if there are several.
+const Material& only_material();
+
+// Returns its name, for messages; what the host calls it if there is none of that name.
+std::string material_name(const char* cmname);
 
 // Throws neml2::Error, which ends the analysis, or an integration.
 [[noreturn]] void refuse(const std::string& message);
@@ -60,6 +66,7 @@ class Workspace {
   std::vector<double> stored, dissipated;            // energies, 1 per point, if the model has them
   std::vector<double> cut;                           // by what to multiply the increment
   std::vector<std::int32_t> status;
+  bool fits_host = false;  // UMAT has seen that the host passes all that the material needs
   double time = 0, old_time = 0;
   neml2::Call call;
 
@@ -74,10 +81,10 @@ inline constexpr double MOMENTS[] = {1e-10, 1e-8, 1e-6};
 // The time that a moment takes: that part of the step, or of 1 if that is 0, and well above the round-off of the time.
 double moment(double part, double step, double time);
 
-// What a workspace is for: each thread has one of each.
+// What a workspace is for: each thread has one of each for a material.
 enum class Purpose { VALUES, TANGENT, OPERATOR };
 
-// The workspace of the calling thread, with room for so many points.
-Workspace& workspace(std::size_t points, Purpose purpose);
+// Returns the workspace of the calling thread, with room for so many points.
+Workspace& workspace(const Material& material, std::size_t points, Purpose purpose);
 
 }  // namespace neml2_capi::plugin

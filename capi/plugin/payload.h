@@ -6,9 +6,9 @@
 namespace neml2_capi::plugin {
 
 struct Payload {
-  std::string_view mapping;   // JSON, see mapping.h
-  std::string_view artifact;  // an archive for neml2_source
-  std::string_view provider;  // the file of a shared object, which libneml2_capi opens
+  std::string_view mappings;   // JSON, see mapping.h
+  std::string_view artifacts;  // an archive for neml2_source of each material, one behind the other
+  std::string_view provider;   // the file of a shared object, which libneml2_capi opens
 };
 
 // Throws neml2::Error if this is the library as it was built, without an artifact.

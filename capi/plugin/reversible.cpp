@@ -34,7 +34,7 @@ double trace(const double* tangent) {
 class Moves {
  public:
   Moves(const Material& material, const Rest& rest, double part)
-      : m_(material), rest_(rest), part_(part), w_(workspace(POINTS, Purpose::OPERATOR)) {
+      : m_(material), rest_(rest), part_(part), w_(workspace(material, POINTS, Purpose::OPERATOR)) {
     std::copy_n(rest.parameters, w_.parameters.size(), w_.parameters.begin());
     for (std::size_t p = 0; p < POINTS; ++p) {
       std::copy_n(rest.strain, 6, &w_.old_strain[6 * p]);

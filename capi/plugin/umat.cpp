@@ -7,6 +7,7 @@
 #include <atomic>
 #include <exception>
 #include <string>
+#include <utility>
 
 #include "capi/plugin/conventions.h"
 #include "capi/plugin/fatal.h"
@@ -25,6 +26,7 @@ struct Arguments {
   double *stress, *statev, *ddsdde, *sse, *spd;
   const double *stran, *dstran, *time, *dtime, *temp, *dtemp, *predef, *dpred, *props, *drot;
   double* pnewdt;
+  const char* cmname;
   int ndi, nshr, ntens, nstatv, nprops;
 };
 
@@ -58,11 +60,7 @@ void check(const Host& host, const Material& m) {
 // The host of the first call is the host of all.
 const Host& host_of(const Material& m, const double* pnewdt) {
   static std::atomic<const Host*> known{nullptr};
-  if (!known) {
-    const Host& found = find_host(m.mapping.host, pnewdt);
-    check(found, m);
-    known = &found;
-  }
+  if (!known) known = &find_host(m.mapping.host, pnewdt);
   check_host(*known, pnewdt);
   return *known;
 }
@@ -127,10 +125,11 @@ void give_up(const Arguments& a, const Material& m, const Host& host, Workspace&
 }
 
 void evaluate(const Arguments& a) {
-  const Material& m = material();
+  const Material& m = material(a.cmname);
   const Host& host = host_of(m, a.pnewdt);
   check(a, m.mapping);
-  Workspace& w = workspace(1, Purpose::TANGENT);
+  Workspace& w = workspace(m, 1, Purpose::TANGENT);
+  if (!std::exchange(w.fits_host, true)) check(host, m);
   gather(a, m, host, w);
   if (evaluate_point(m, w, *a.dtime, WORDS))
     scatter(a, m, *host.convention, w);
@@ -144,14 +143,14 @@ void evaluate(const Arguments& a) {
 extern "C" __attribute__((visibility("default"))) void umat_(
     double* stress, double* statev, double* ddsdde, double* sse, double* spd, double*, double*, double*, double*,
     double*, const double* stran, const double* dstran, const double* time, const double* dtime, const double* temp,
-    const double* dtemp, const double* predef, const double* dpred, const char*, const int* ndi, const int* nshr,
+    const double* dtemp, const double* predef, const double* dpred, const char* cmname, const int* ndi, const int* nshr,
     const int* ntens, const int* nstatv, const double* props, const int* nprops, const double*, const double* drot,
     double* pnewdt) {
   using namespace neml2_capi::plugin;
   try {
-    evaluate({stress, statev, ddsdde, sse,  spd,    stran, dstran, time,   dtime,   temp,   dtemp,
-              predef, dpred,  props,  drot, pnewdt, *ndi,  *nshr,  *ntens, *nstatv, *nprops});
+    evaluate({stress, statev, ddsdde, sse,  spd,    stran,  dstran, time,  dtime,  temp,    dtemp,
+              predef, dpred,  props,  drot, pnewdt, cmname, *ndi,   *nshr, *ntens, *nstatv, *nprops});
   } catch (const std::exception& error) {
-    fatal("UMAT", error);
+    fatal("UMAT", cmname, error);
   }
 }

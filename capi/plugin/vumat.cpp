@@ -29,6 +29,7 @@ constexpr Words WORDS{"the strain in stateOld",
 
 // The arguments of VUMAT that are used; a component of a point is `points` away from the next component.
 struct Block {
+  const char* cmname;
   std::size_t points;
   int ndir, nshr, nstatev, nfieldv, nprops;
   double time, dt;
@@ -95,9 +96,9 @@ std::string reason(const Block& b, const Material& m, const Workspace& w) {
 }
 
 void evaluate(const Block& b) {
-  const Material& m = material();
+  const Material& m = material(b.cmname);
   check(b, m.mapping);
-  Workspace& w = workspace(b.points, Purpose::VALUES);
+  Workspace& w = workspace(m, b.points, Purpose::VALUES);
   gather(b, m, w);
   require_finite(m, w, b.points, b.dt, WORDS);
   bool good = w.call.run(std::int64_t(b.points)) == NEML2_OK;
@@ -116,16 +117,16 @@ void evaluate(const Block& b) {
 
 extern "C" __attribute__((visibility("default"))) void vumat_(
     const int* nblock, const int* ndir, const int* nshr, const int* nstatev, const int* nfieldv, const int* nprops,
-    const int*, const double*, const double* total_time, const double* dt, const char*, const double*, const double*,
-    const double* props, const double*, const double* strain_inc, const double*, const double* temp_old, const double*,
-    const double*, const double* field_old, const double* stress_old, const double* state_old, const double*,
-    const double*, const double* temp_new, const double*, const double*, const double* field_new, double* stress_new,
-    double* state_new, double*, double*) {
+    const int*, const double*, const double* total_time, const double* dt, const char* cmname, const double*,
+    const double*, const double* props, const double*, const double* strain_inc, const double*, const double* temp_old,
+    const double*, const double*, const double* field_old, const double* stress_old, const double* state_old,
+    const double*, const double*, const double* temp_new, const double*, const double*, const double* field_new,
+    double* stress_new, double* state_new, double*, double*) {
   using namespace neml2_capi::plugin;
   try {
-    evaluate({std::size_t(*nblock), *ndir, *nshr, *nstatev, *nfieldv, *nprops, *total_time, *dt, props, strain_inc,
-              temp_old, field_old, stress_old, state_old, temp_new, field_new, stress_new, state_new});
+    evaluate({cmname, std::size_t(*nblock), *ndir, *nshr, *nstatev, *nfieldv, *nprops, *total_time, *dt, props,
+              strain_inc, temp_old, field_old, stress_old, state_old, temp_new, field_new, stress_new, state_new});
   } catch (const std::exception& error) {
-    fatal("VUMAT", error);
+    fatal("VUMAT", cmname, error);
   }
 }

@@ -12,33 +12,41 @@ from neml2_capi.umat import DraftError
 
 
 @click.command("plugin")
-@options.artifact
+@click.argument("paths", metavar="ARTIFACT...", type=options.FilePath(), nargs=-1, required=True)
 @click.option(
     "-o",
     "--output",
     type=options.FilePath(dir_okay=False),
     metavar="FILE",
     required=True,
-    help="lib<name of the material>.so",
+    help="lib<name>.so; a single material has its name.",
 )
 @click.option(
     "--mapping",
+    "mappings",
     type=options.FilePath(dir_okay=False),
     metavar="FILE",
-    help="As `neml2-capi umat` drafts it, and you may change it; else as drafted.",
+    multiple=True,
+    help="As `neml2-capi umat` drafts it, and you may change it; else as drafted. Of several "
+    "artifacts, one for each, in their order.",
 )
 @click.option("--host", type=click.Choice(HOSTS), default=None, help="By default as it behaves.")
 @click.option("--packages", is_flag=True, help="The packages too, even if kernels do all.")
 def plugin_command(
-    path: Path, output: Path, mapping: Path | None, host: str | None, packages: bool
+    paths: tuple[Path, ...],
+    output: Path,
+    mappings: tuple[Path, ...],
+    host: str | None,
+    packages: bool,
 ) -> None:
     """Make one shared object for the programs that load a user material.
 
     It holds the runtime, the artifact and the mapping, and needs no other file. CalculiX, Kratos,
-    Abaqus and others find umat_ in it.
+    Abaqus and others find umat_ in it. Of several artifacts the one counts whose name the host
+    passes, CMNAME: the name of its mapping file, or of its folder.
     """
     try:
-        lines = make(path, output, mapping=mapping, host=host or "", packages=packages)
+        lines = make(paths, output, mapping=mappings or None, host=host or "", packages=packages)
     except (PluginError, DraftError) as error:
         raise click.ClickException(str(error)) from error
     for line in lines:

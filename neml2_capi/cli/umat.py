@@ -30,10 +30,10 @@ from neml2_capi.umat import DraftError, draft
     help="By default as it behaves.",
 )
 def umat_command(path: Path, output: Path | None, host: str | None, **names: str) -> None:
-    """Draft the mapping file by which Abaqus' UMAT drives an artifact.
+    """Draft the mapping file by which a plug-in drives an artifact as a UMAT.
 
     Which variable is the strain, the stress, a state and a constant is guessed from the names: read
-    the draft, and change what is not so. See examples/umat.
+    the draft, and change what is not so. `neml2-capi plugin` takes it with --mapping.
     """
     if output:
         require_outside(output)

@@ -4,8 +4,9 @@
 
     neml2_capi.plugin.make("aoti/combined_hardening", "libsteel.so")
 
-It holds the runtime, the artifact and the mapping, and needs no other file: it exports `umat_` and
-`vumat_`, and the generic behaviour `NEML2` of MFront's interface.
+It holds the runtime, the artifacts and their mappings, and needs no other file: it exports `umat_`
+and `vumat_`, and the generic behaviour `NEML2` of MFront's interface. Of several materials the one
+counts whose name the host passes, CMNAME.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import os
 import re
 import struct
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from neml2_capi._ffi.errors import Error
@@ -32,26 +33,35 @@ from neml2_capi.plugin.mapping import HOSTS, HostMapping, PluginError, check, gu
 __all__ = ["HOSTS", "PluginError", "make"]
 
 _MAGIC = b"neml2 artifact\n\0"
+#: Files of an artifact with packages; those of NEML2 3.0.0 to 3.0.6 lie side by side.
+_PACKAGES = ("metadata.json", "*_meta.json", "*.pt2", "cpu/float64/*", "kernels/float64/*")
+#: Characters of CMNAME.
+_LONGEST = 80
+
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 def make(
-    artifact: str | os.PathLike[str],
+    artifact: Paths,
     output: str | os.PathLike[str],
     *,
-    mapping: str | os.PathLike[str] | None = None,
+    mapping: Paths | None = None,
     host: str = "",
     packages: bool = False,
 ) -> list[str]:
-    """Write the plug-in of an artifact.
+    """Write the plug-in of an artifact, or of several.
 
     Parameters
     ----------
-    artifact
-        Its folder.
+    artifact : path or sequence of paths
+        Its folder, or those of several.
     output
-        The library to write, lib<name>.so; its name is the material's.
-    mapping
-        The mapping file, which `neml2-capi umat` drafts; by default it is as drafted.
+        The library to write, lib<name>.so; a single material has its name.
+    mapping : path or sequence of paths, optional
+        The mapping file, which `neml2-capi umat` drafts, or one for each artifact; by default they
+        are as drafted. Each of several materials has the name of its mapping file, or else of its
+        folder.
     host
         The program that will load it, "abaqus", "calculix" or "kratos"; by default what it passes
         tells.
@@ -66,59 +76,104 @@ def make(
     Raises
     ------
     PluginError
-        The mapping does not fit the artifact, or is unclear.
+        A mapping does not fit its artifact, or is unclear, or two materials have one name.
     FatalError
         The output is inside the installed package.
     """
-    output, root = Path(output), Path(artifact)
+    output, roots = Path(output), _several(artifact)
     require_outside(output)
     shell = Path(library_path()).with_name("libneml2_plugin.so")
     if not shell.is_file():
         raise PluginError(f"There is no {shell}: install the wheel of neml2_capi.")
-    with Model(root) as model:
-        if mapping is None:
-            wanted = guessed(model, output.stem.removeprefix("lib"))
-        else:
-            wanted = read(mapping, model)
-        wanted.host = host or wanted.host
-        check(wanted, model)
-    archive = _kernels(root)
-    if packages or archive is None or not _opens(archive):
-        archive = _packed(_files(root, ("metadata.json", "cpu/float64/*", "kernels/float64/*")))
-        packages = True
+    files: list[Path | None] = [None] * len(roots) if mapping is None else [*_several(mapping)]
+    if not roots or len(files) != len(roots):
+        raise PluginError(
+            f"There are {len(roots)} artifacts and {len(files)} mapping files: give one for each, "
+            "in the same order."
+        )
+    names = [output.stem.removeprefix("lib")]
+    if len(roots) > 1:
+        names = [root.resolve().name for root in roots]
+    materials = []
+    archives: list[bytes] = []
+    for root, file, name in zip(roots, files, names, strict=True):
+        with Model(root) as model:
+            wanted = guessed(model, name) if file is None else read(file, model)
+            wanted.host = host or wanted.host
+            check(wanted, model)
+        archive = _kernels(root)
+        has_packages = packages or archive is None or not _opens(archive)
+        if archive is None or has_packages:
+            archive = _packed(_files(root, _PACKAGES))
+        wanted.begin, wanted.size = sum(map(len, archives)), len(archive)
+        archives.append(archive)
+        materials.append((wanted, has_packages))
+    _require_names([wanted for wanted, _ in materials])
     (provider,) = shell.parent.glob("libn2*.so")
-    parts = (json.dumps(wanted.document()).encode(), archive, provider.read_bytes())
+    mappings = json.dumps([wanted.document() for wanted, _ in materials])
+    parts = (mappings.encode(), b"".join(archives), provider.read_bytes())
     head = _MAGIC + struct.pack("<3Q", *map(len, parts))
     # A running host may have the file of before mapped: that one stays whole.
     made = output.with_name(f".{output.name}.{os.getpid()}")
     made.write_bytes(with_segment(shell.read_bytes(), head + b"".join(parts)))
     made.chmod(0o755)
     made.replace(output)
-    return list(_told(wanted, packages, output))
+    return list(_told(materials, output))
 
 
-def _told(mapping: HostMapping, packages: bool, output: Path) -> Iterator[str]:
+def _several(paths: Paths) -> list[Path]:
+    return [Path(p) for p in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
+
+
+def _require_names(mappings: Sequence[HostMapping]) -> None:
+    """Raise PluginError unless a host can name each material."""
+    names = [mapping.material.lower() for mapping in mappings]
+    for name in names:
+        if names.count(name) > 1:
+            raise PluginError(
+                f"Two materials are called {name!r}, in capitals or not: give each a mapping file "
+                "of another name."
+            )
+        if len(names) > 1 and (len(name) > _LONGEST or not name.isascii() or "@" in name):
+            raise PluginError(
+                f"A host cannot pass the name {name!r}: give the material a mapping file whose "
+                f"name has at most {_LONGEST} letters, without @."
+            )
+    if len({mapping.host for mapping in mappings}) > 1:
+        raise PluginError("The mapping files are for different hosts: say which with --host.")
+
+
+def _told(materials: Sequence[tuple[HostMapping, bool]], output: Path) -> Iterator[str]:
     size = output.stat().st_size / 1e6
+    packages = any(has_packages for _, has_packages in materials)
     yield f"{output}: {size:.1f} MB, {'packages and kernels' if packages else 'kernels'}"
-    for name, places in (("STATEV", mapping.states), ("PROPS", mapping.parameters)):
-        for place in places:
-            last = place.first + place.size - 1
-            where = f"{place.first}" if last == place.first else f"{place.first} to {last}"
-            yield f"{name:6} {where:10} {place.name}"
-    for constant in mapping.constants:
-        yield f"value  {', '.join(f'{v:g}' for v in constant.values):10} {constant.name}"
-    if mapping.host in ("", "calculix"):
-        yield _of_calculix(output.name)
+    for mapping, _ in materials:
+        if len(materials) > 1:
+            yield f"CMNAME {mapping.material.upper()}"
+        for name, places in (("STATEV", mapping.states), ("PROPS", mapping.parameters)):
+            for place in places:
+                last = place.first + place.size - 1
+                where = f"{place.first}" if last == place.first else f"{place.first} to {last}"
+                yield f"{name:6} {where:10} {place.name}"
+        for constant in mapping.constants:
+            yield f"value  {', '.join(f'{v:g}' for v in constant.values):10} {constant.name}"
+    if materials[0][0].host in ("", "calculix"):
+        several = materials[0][0].material.upper() if len(materials) > 1 else "1"
+        yield _of_calculix(output.name, several)
 
 
-def _of_calculix(name: str) -> str:
+def _of_calculix(name: str, material: str) -> str:
     """How a deck names the library, which CalculiX finds by capitals without an underscore."""
     stem = name.removesuffix(".so").removeprefix("lib").upper()
     word = re.sub("[^A-Z0-9]", "", stem) or "STEEL"
     if name == f"lib{word}.so":
-        return f"CalculiX: *MATERIAL, NAME=@ABAQUS_{word}@1, or @ABAQUSNL_{word}@1 with NLGEOM"
+        return (
+            f"CalculiX: *MATERIAL, NAME=@ABAQUS_{word}@{material}, or @ABAQUSNL_{word}@{material} "
+            "with NLGEOM"
+        )
     looks = f"lib{stem.split('_')[0]}.so"
-    return f"CalculiX would look for {looks}: for it, call the file lib{word}.so (@ABAQUS_{word}@1)"
+    named = f"lib{word}.so (@ABAQUS_{word}@{material})"
+    return f"CalculiX would look for {looks}: for it, call the file {named}"
 
 
 def _files(root: Path, patterns: tuple[str, ...]) -> dict[str, bytes]:

@@ -69,6 +69,9 @@ class HostMapping:
     host: str = ""
     stored_energy: str = ""
     dissipated_energy: str = ""
+    #: Where its artifact stands among those of the library.
+    begin: int = 0
+    size: int = 0
     states: list[Place] = field(default_factory=list)
     parameters: list[Place] = field(default_factory=list)
     fields: list[Place] = field(default_factory=list)
@@ -110,7 +113,7 @@ def _place(slot: Slot, kind: str = "scalar") -> Place:
 
 
 def read(file: str | os.PathLike[str], model: Model) -> HostMapping:
-    """Read a mapping file, which examples/umat explains, and check it against the model."""
+    """Read a mapping file, which `neml2-capi umat` drafts, and check it against the model."""
     try:
         return _read(Path(file), model)
     except FatalError as error:

@@ -1,5 +1,5 @@
 /* Calls umat_ of each library that the arguments name, once, as a host does that knows nothing else of it, and counts the
-   properties of its generic behaviour. */
+   properties of its generic behaviour. CMNAME is blank, or what stands before a colon. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,11 +20,12 @@ static void print(const char *name, const double *values, int count) {
   printf("\n");
 }
 
-static int call(const char *name) {
+static int call(const char *argument) {
   static const double stran[6], none[36], time[2], dtime = 1, props[2] = {200e3, 150};
   static const double dstran[6] = {4e-3, -1e-3, -2e-3, 3e-3, -5e-3, 2e-3}, drot[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
   static const int ndi = 3, nshr = 3, ntens = 6, nstatv = 13, nprops = 2, one = 1, jstep[4] = {1, 1, 1, 1};
   double stress[6] = {0}, statev[13] = {0}, ddsdde[36], unused[36] = {0}, pnewdt = 1;
+  const char *colon = strchr(argument, ':'), *name = colon ? colon + 1 : argument;
   char cmname[80];
   void *library = dlopen(name, RTLD_NOW | RTLD_GLOBAL);
   void *found = library ? dlsym(library, "umat_") : NULL;
@@ -36,6 +37,7 @@ static int call(const char *name) {
   }
   memcpy(&umat, &found, sizeof umat);
   memset(cmname, ' ', sizeof cmname);
+  if (colon) memcpy(cmname, argument, (size_t)(colon - argument));
   umat(stress, statev, ddsdde, unused, unused, unused, unused, unused, unused, unused, stran, dstran, time, &dtime,
        none, none, none, none, cmname, &ndi, &nshr, &ntens, &nstatv, props, &nprops, none, drot, &pnewdt, none, none,
        none, &one, &one, &one, &one, jstep, &one, sizeof cmname);

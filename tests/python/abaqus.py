@@ -1,4 +1,4 @@
-"""Run the driver of examples/umat, and evaluate the same increments without it.
+"""Run the driver of tests/umat over a plug-in, and evaluate the same increments without it.
 
 The conversions between Abaqus' notation and the model's are written here a second time, with
 full tensors of second and fourth order.
@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from native import LINK, MODULES, ROOT, fortran_modules, kept
+from native import LINK, MODULES, ROOT, TESTS, fortran_modules, kept
 from numpy.typing import NDArray
 from patience import PATIENCE
 from scipy.spatial.transform import Rotation
@@ -27,19 +27,7 @@ from neml2_capi.umat import Mapping
 
 Array = NDArray[np.float64]
 
-UMAT = ROOT / "examples" / "umat"
-SOURCES = (
-    "conventions",
-    "lock",
-    "fatal",
-    "hosts",
-    "mapping",
-    "materials",
-    "workspaces",
-    "points",
-    "pool",
-    "umat",
-)
+UMAT = TESTS / "umat"
 DRIVER = ("case", "host", "driver")
 CHECKS = (
     *("-fcheck=all", "-finit-real=snan", "-ffpe-trap=invalid,zero,overflow"),
@@ -52,35 +40,31 @@ PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 MANDEL = ((0, 0), (1, 1), (2, 2), (1, 2), (0, 2), (0, 1))
 
 
-#: A file of this name beside the mappings tells that a plug-in is made of them.
-PLUGIN = "plug-in"
-
-
 @cache
-def plugin_driver() -> Path:
-    """The driver, linked with the shell of plug-ins, in whose place one stands at run time."""
+def driver(main: Path | None = None) -> Path:
+    """The driver, or another program, over the shell of plug-ins: one is there at run time."""
     shell = kept("", ("cp",), Path(library_path()).with_name("libneml2_plugin.so"), "libumat.so")
-    sources = [UMAT / "driver" / f"{name}.f90" for name in DRIVER]
+    sources = [UMAT / "driver" / f"{name}.f90" for name in DRIVER] if main is None else [main]
     options = (os.environ.get("FC", "gfortran"), *CHECKS, "-fopenmp", f"-L{shell}")
-    sources.append(UMAT / "without_abaqus.f90")
-    return kept("program", options, *sources, "-lumat") / "program"
-
-
-def artifact_of(mapping: Path) -> Path:
-    """The artifact that a mapping names, relative to itself."""
-    names = re.findall(r"artifact = '(.*)'", mapping.read_text()) if mapping.exists() else []
-    return mapping.parent / str(*names)
+    return kept("program", options, *sources, UMAT / "without_abaqus.f90", "-lumat") / "program"
 
 
 @cache
-def program(source: Path | None = None) -> Path:
-    """The driver, or another program over the UMAT, with all checks of the compiler."""
-    sources = [*(UMAT / f"{name}.f90" for name in SOURCES), UMAT / "without_abaqus.f90"]
-    main = [UMAT / "driver" / f"{name}.f90" for name in DRIVER] if source is None else [source]
+def example() -> Path:
+    """The driver over the UMAT of examples/umat."""
+    sources = [ROOT / "examples" / "umat" / "umat.f90", UMAT / "without_abaqus.f90"]
+    sources += [UMAT / "driver" / f"{name}.f90" for name in DRIVER]
     module = fortran_modules(*MODULES)
     options = (os.environ.get("FC", "gfortran"), *CHECKS, "-fopenmp", f"-I{module}")
-    objects = sorted(module.glob("*.o"))
-    return kept("program", options, *sources, *main, *objects, *LINK) / "program"
+    return kept("program", options, *sources, *sorted(module.glob("*.o")), *LINK) / "program"
+
+
+def plug_in(maps: Path, output: Path) -> None:
+    """Make the plug-in of all mappings in a folder, each of which names its artifact."""
+    files = sorted(maps.glob("*.nml"))
+    artifacts = [re.findall(r"artifact = '(.*)'", file.read_text()) for file in files]
+    roots = [file.parent / str(*names) for file, names in zip(files, artifacts, strict=True)]
+    make(roots, output, mapping=files)
 
 
 @dataclass(frozen=True)
@@ -151,9 +135,14 @@ def drive(case: Case, maps: Path, threads: int = 1) -> Result:
     """Run the driver to success."""
     done = attempt(case, maps, threads)
     assert done.returncode == 0, f"{done.returncode}\n{done.stdout[-2000:]}{done.stderr}"
+    return read(case, done.stdout)
+
+
+def read(case: Case, output: str) -> Result:
+    """What the driver printed."""
     points: list[list[Increment]] = [[] for _ in range(case.points)]
     cuts: list[list[float]] = [[] for _ in range(case.points)]
-    for line in done.stdout.splitlines():
+    for line in output.splitlines():
         word, number, *texts = line.split()
         values = np.array([float(text) for text in texts])
         point = int(number) - 1
@@ -165,7 +154,7 @@ def drive(case: Case, maps: Path, threads: int = 1) -> Result:
             points[point][-1].ddsdde = values.reshape(case.ntens, case.ntens).T  # by columns
         else:
             setattr(points[point][-1], word, values)
-    return Result(done.stdout, points, cuts)
+    return Result(output, points, cuts)
 
 
 def attempt(case: Case, maps: Path, threads: int = 1) -> subprocess.CompletedProcess[str]:
@@ -173,21 +162,16 @@ def attempt(case: Case, maps: Path, threads: int = 1) -> subprocess.CompletedPro
     file.write_text(case.text())
     environment = {
         **os.environ,
-        "NEML2_UMAT_PATH": str(maps),
+        "LD_LIBRARY_PATH": str(maps),
         "OMP_NUM_THREADS": str(threads),
         "OMP_DYNAMIC": "false",
     }
-    run = program()
-    if (maps / PLUGIN).exists():
-        environment["LD_LIBRARY_PATH"] = str(maps)
-        run = plugin_driver()
-        mapping = maps / f"{case.material}.nml"
-        try:
-            make(artifact_of(mapping), maps / "libumat.so", mapping=mapping)
-        except PluginError as error:
-            return subprocess.CompletedProcess([], 1, "", str(error))
+    try:
+        plug_in(maps, maps / "libumat.so")
+    except PluginError as error:
+        return subprocess.CompletedProcess([], 1, "", str(error))
     return subprocess.run(
-        [run, file], capture_output=True, text=True, env=environment, timeout=PATIENCE
+        [driver(), file], capture_output=True, text=True, env=environment, timeout=PATIENCE
     )
 
 

@@ -1,4 +1,4 @@
-"""Run CalculiX with the UMAT of examples/umat in a shared object."""
+"""Run CalculiX with a plug-in."""
 
 from __future__ import annotations
 
@@ -8,40 +8,16 @@ import shutil
 import subprocess
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 
 import numpy as np
-from abaqus import PLUGIN, SOURCES, UMAT, Array, artifact_of
-from native import HOSTS, LINK, MODULES, kept
+from abaqus import Array, plug_in
+from native import HOSTS
 from patience import PATIENCE
-
-from neml2_capi.plugin import make
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neml2_capi" / "hosts"
 CCX = CACHE / "calculix-2.20" / "ccx"
 DECKS = HOSTS / "calculix"
-
-
-@cache
-def library() -> Path:
-    """Return the folder of libNEML2.so."""
-    options = ("-std=f2018", "-frecursive", "-O1", "-g", "-fPIC", "-fopenmp", "-shared")
-    sources = [*MODULES, *(UMAT / f"{name}.f90" for name in SOURCES)]
-    build = (os.environ.get("FC", "gfortran"), *options)
-    return kept("libNEML2.so", build, *sources, UMAT / "without_abaqus.f90", *LINK)
-
-
-def plug_in(folder: Path, material: str) -> Path | None:
-    """Make the plug-in of a deck's material alone in a folder, if one is wanted."""
-    name = re.search(r"NEML2@(\w+)", material)
-    if not (folder / PLUGIN).exists() or not name:
-        return None
-    mapping = folder / f"{name[1].lower()}.nml"
-    place = folder / "library"
-    place.mkdir(exist_ok=True)
-    make(artifact_of(mapping), place / "libNEML2.so", mapping=mapping)
-    return place
 
 
 def material(name: str, constants: str, nstatv: int = 0, interface: str = "ABAQUS") -> str:
@@ -67,12 +43,13 @@ def attempt(
     shutil.copy(DECKS / f"{deck}.inp", folder)
     for name, text in parts.items():
         (folder / f"{name}.inp").write_text(text)
-    alone = plug_in(folder, parts["material"])
+    place = folder / "library"
+    place.mkdir(exist_ok=True)
+    plug_in(folder, place / "libNEML2.so")
     environment = {
         **os.environ,
-        "LD_LIBRARY_PATH": str(alone or library()),
+        "LD_LIBRARY_PATH": str(place),
         "OMP_NUM_THREADS": str(threads),
-        **({} if alone else {"NEML2_UMAT_PATH": str(folder)}),
     }
     return subprocess.run(
         [*wrappers, CCX, deck],

@@ -1,4 +1,4 @@
-"""The UMAT of examples/umat in CalculiX."""
+"""A plug-in of two materials in CalculiX, which names one in its deck."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from abaqus import PLUGIN, Array, mandel, tensor
+from abaqus import Array, mandel, tensor
 from calculix import CCX, attempt, material, run, tables
 from native import PREBUILT, needs_fortran
 from tracing import opened, tracer
@@ -45,16 +45,8 @@ ELEMENTS = {
 }
 
 
-@pytest.fixture(params=["Fortran", "plug-in"])
-def job(request: pytest.FixtureRequest, files: Path) -> Path:
-    """The same, for the UMAT in Fortran or a plug-in that is made of them."""
-    if request.param == PLUGIN:
-        (files / PLUGIN).touch()
-    return files
-
-
 @pytest.fixture
-def files(tmp_path: Path) -> Path:
+def job(tmp_path: Path) -> Path:
     """A folder with the mappings of two artifacts, whose names have no underscore."""
     for name, artifact in (("hardening", "combined_hardening"), ("elasticity", "elasticity")):
         file = tmp_path / f"{name}.nml"
@@ -85,15 +77,14 @@ def test_an_element_gives_what_the_law_of_calculix_gives(job: Path, kind: str) -
         near(actual[name][0][1], expected[name][0][1])
 
 
-def test_no_file_of_ours_but_the_plug_in_is_opened(files: Path) -> None:
+def test_no_file_of_ours_but_the_plug_in_is_opened(job: Path) -> None:
     """The plug-in lies alone in a folder, and the mappings that it was made of elsewhere."""
-    (files / PLUGIN).touch()
-    trace = files / "trace"
+    trace = job / "trace"
     parts = {"element": element("C3D8"), "material": material("elasticity", "200000")}
-    done = attempt(files, "one_element", parts, wrappers=tracer(trace))
+    done = attempt(job, "one_element", parts, wrappers=tracer(trace))
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
-    found = opened(trace, files)
-    library = files / "library" / "libNEML2.so"
+    found = opened(trace, job)
+    library = job / "library" / "libNEML2.so"
     ours = found - {CCX.resolve(), *(path for path in found if path.stem in DECK)}
     assert ours == {library}, ours
 
@@ -222,8 +213,8 @@ def test_a_wrong_deck_fails_with_what_to_do(job: Path, law: str, message: str) -
     assert message in done.stdout + done.stderr
 
 
-def test_a_material_without_a_mapping_fails_with_what_to_do(files: Path) -> None:
+def test_a_material_that_the_library_has_not_fails_with_what_to_do(job: Path) -> None:
     parts = {"element": element("C3D8"), "material": material("copper", "1")}
-    done = attempt(files, "one_element", parts)
+    done = attempt(job, "one_element", parts)
     assert done.returncode != 0
-    assert "copper.nml" in done.stdout + done.stderr
+    assert "it has elasticity, hardening" in done.stdout + done.stderr

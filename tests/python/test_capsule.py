@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from abaqus import UMAT, program
-from native import needs_fortran, run
+from abaqus import UMAT, example
+from native import PREBUILT, needs_fortran, run
 from numpy.typing import NDArray
 from programs import built
 from states import Artifacts, load, recorded
@@ -316,7 +316,7 @@ def test_every_language_writes_capsules(folder: Path, language: str) -> None:
 def test_a_umat_writes_capsules(folder: Path) -> None:
     """An increment that is too large, which the host then cuts."""
     case, environment = UMAT / "cases" / "cut.nml", {"NEML2_CAPI_CAPSULE": str(folder)}
-    run(program(), case, NEML2_UMAT_PATH=str(UMAT), **environment)
+    run(example(), case, NEML2_UMAT_ARTIFACT=str(PREBUILT / "combined_hardening"), **environment)
     file = min(folder.iterdir(), key=lambda path: int(path.stem.rpartition("-")[2]))
     told = document_of(file)
     assert told["batch"] == 1 and told["operation"]["derivatives"] == ["stress:strain"]

@@ -126,7 +126,8 @@ def folder(
     for name, value in MPI_SETTINGS.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for name in ("examples", "tests") if page == "examples/umat/README.md" else ("examples",):
+        (tmp_path / name).symlink_to(ROOT / name)
     if page in PAGES and _COPY.search(PAGES[page].read_text()):  # it makes its own
         return tmp_path
     (tmp_path / "aoti").mkdir()

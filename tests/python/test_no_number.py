@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,13 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from calculix import library as fortran
 from generic_host import Array
-from native import HOSTS, PREBUILT, needs_fortran
+from native import HOSTS, PREBUILT
 from test_generic_behaviour import hooke
 
 from neml2_capi.plugin import make
-from neml2_capi.umat import draft
 
 pytestmark = pytest.mark.native
 
@@ -35,16 +32,11 @@ class Called:
 Umat = Callable[..., Called]
 
 
-@pytest.fixture(params=["plug-in", pytest.param("Fortran", marks=needs_fortran)])
-def umat(request: pytest.FixtureRequest, tmp_path: Path) -> Umat:
+@pytest.fixture
+def umat(tmp_path: Path) -> Umat:
     """Call the UMAT of the law of rates once, in a process of its own, with some arguments."""
-    mapping = tmp_path / "steel.nml"
-    mapping.write_text(draft(PREBUILT / "combined_hardening", mapping))
-    if request.param == "Fortran":
-        library = fortran() / "libNEML2.so"
-    else:
-        library = tmp_path / "libsteel.so"
-        make(PREBUILT / "combined_hardening", library)
+    library = tmp_path / "libsteel.so"
+    make(PREBUILT / "combined_hardening", library)
 
     def call(**changes: Any) -> Called:
         arguments: dict[str, Any] = {
@@ -65,7 +57,6 @@ def umat(request: pytest.FixtureRequest, tmp_path: Path) -> Umat:
             [sys.executable, HOSTS / "umat.py", library, *files],
             capture_output=True,
             text=True,
-            env={**os.environ, "NEML2_UMAT_PATH": str(tmp_path)},
         )
         arrays = dict(np.load(files[1])) if files[1].exists() else {}
         return Called(done.returncode, done.stderr, arrays)

@@ -131,6 +131,59 @@ def test_a_program_loads_a_library_for_each_material(alone: Path, tmp_path: Path
         )
 
 
+@pytest.fixture
+def several(alone: Path) -> Path:
+    """A library of two materials."""
+    lines = make([HARDENING, PREBUILT / "elasticity"], alone / "libALLOYS.so")
+    names = [line.split()[1] for line in lines if line.startswith("CMNAME")]
+    assert names == ["COMBINED_HARDENING", "ELASTICITY"]
+    assert "NAME=@ABAQUS_ALLOYS@COMBINED_HARDENING" in lines[-1]
+    return alone / "libALLOYS.so"
+
+
+@pytest.mark.parametrize("name", ["ELASTICITY", "elasticity", "@ABAQUSNL_ALLOYS@ELASTICITY"])
+def test_a_host_names_the_material_of_a_library_of_several(several: Path, name: str) -> None:
+    done = subprocess.run(
+        [program(), f"{name}:{several}", f"COMBINED_HARDENING:{several}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = [line.split() for line in done.stdout.splitlines()]
+    found = [{w: np.array([float(n) for n in ns]) for w, *ns in lines[k : k + 4]} for k in (0, 4)]
+    assert_is_expected(found[1])
+    strain = (STRAIN / np.array([1, 1, 1, *[2] * 3]) * SHEAR)[ORDER]
+    outputs = Model(PREBUILT / "elasticity").forward({"strain": strain}, {"E": 200e3})
+    np.testing.assert_allclose(found[0]["stress"], outputs["stress"][ORDER] / SHEAR, rtol=1e-12)
+    assert [int(each["properties"][0]) for each in found] == [0, 0]  # MGIS could not say which
+
+
+def test_a_name_that_a_library_of_several_has_not_is_told(several: Path) -> None:
+    done = subprocess.run([program(), f"TIN:{several}"], capture_output=True, text=True)
+    assert done.returncode == 1
+    told = "material tin: this library has no material of that name; it has combined_hardening, ela"
+    assert told in done.stderr
+
+
+def test_vumat_names_its_material_too(several: Path) -> None:
+    done = explicit(several, blocks())
+    assert done.returncode == 1 and "no material of that name" in done.stderr
+
+
+def test_materials_that_a_host_cannot_tell_apart_are_refused(tmp_path: Path) -> None:
+    output = tmp_path / "libx.so"
+    with pytest.raises(PluginError, match="Two materials are called 'elasticity'"):
+        make([PREBUILT / "elasticity"] * 2, output)
+    with pytest.raises(PluginError, match="2 artifacts and 1 mapping files"):
+        make([HARDENING, PREBUILT / "elasticity"], output, mapping=[tmp_path / "a.nml"])
+    files = [tmp_path / "a.nml", tmp_path / "b.nml"]
+    for file, host in zip(files, ("abaqus", "kratos"), strict=True):
+        file.write_text(draft(HARDENING, file, host=host))
+    with pytest.raises(PluginError, match="for different hosts"):
+        make([HARDENING] * 2, output, mapping=files)
+    assert not output.exists()
+
+
 def test_forty_libraries_load_beside_each_other(alone: Path) -> None:
     """None takes of the static block of thread-local storage, which is small."""
     make(HARDENING, alone / "libsteel.so")

@@ -1,12 +1,9 @@
-"""The UMAT of examples/umat, called as Abaqus calls it, and the drafts of its mapping files."""
+"""A plug-in, called as Abaqus calls a UMAT, and the drafts of its mapping files."""
 
 from __future__ import annotations
 
 import os
-import re
-import shlex
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from abaqus import (
-    PLUGIN,
     UMAT,
     Array,
     Case,
@@ -23,12 +19,15 @@ from abaqus import (
     attempt,
     direct,
     drive,
+    driver,
     engineering,
-    program,
+    example,
+    plug_in,
+    read,
     rotations,
     tensor,
 )
-from native import PREBUILT, TESTS, folder, needs_fortran, run
+from native import PREBUILT, needs_fortran, run
 from scipy.spatial.transform import Rotation
 
 from neml2_capi import FatalError, Model
@@ -45,26 +44,18 @@ TURNED = 1e-12
 PATH = (Step(SHEAR, increments=4), Step(BACK, increments=4))
 
 
-@pytest.fixture(params=["Fortran", "plug-in"])
-def maps(request: pytest.FixtureRequest, files: Path) -> Path:
-    """The same, for the UMAT in Fortran or a plug-in that is made of them."""
-    if request.param == PLUGIN:
-        (files / PLUGIN).touch()
-    return files
-
-
 @pytest.fixture
-def files(tmp_path: Path) -> Path:
-    """A folder with the mappings of two artifacts, as drafted."""
+def maps(tmp_path: Path) -> Path:
+    """A folder with the mappings of two artifacts, as drafted: of both a plug-in is made."""
     for name in ("combined_hardening", "elasticity"):
         file = tmp_path / f"{name}.nml"
         file.write_text(draft(PREBUILT / name, file))
     return tmp_path
 
 
-def edit(maps: Path, old: str, new: str) -> None:
-    """Change what was drafted for combined_hardening."""
-    file = maps / "combined_hardening.nml"
+def edit(maps: Path, old: str, new: str, name: str = "combined_hardening") -> None:
+    """Change what was drafted."""
+    file = maps / f"{name}.nml"
     text = file.read_text()
     assert old in text
     file.write_text(text.replace(old, new))
@@ -196,19 +187,16 @@ def test_a_failure_asks_for_a_smaller_increment_as_its_host_reads_it(
     maps: Path, host: str, said: bool
 ) -> None:
     if said:
-        edit(maps, "stress = 'stress'", f"stress = 'stress', host = '{host}'")
+        for name in ("combined_hardening", "elasticity"):
+            edit(maps, "stress = 'stress'", f"stress = 'stress', host = '{host}'", name)
+    plug_in(maps, maps / "libumat.so")
     done = subprocess.run(
-        [program(TESTS / "umat" / "test_failed_increment.f90"), host],
-        env={**os.environ, "NEML2_UMAT_PATH": str(maps)},
+        [driver(UMAT / "test_failed_increment.f90"), host],
+        env={**os.environ, "LD_LIBRARY_PATH": str(maps)},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
-
-
-@needs_fortran
-def test_each_component_has_its_place_and_turns_with_the_material() -> None:
-    subprocess.run([program(TESTS / "umat" / "test_conventions.f90")], check=True)
 
 
 @needs_fortran
@@ -308,51 +296,12 @@ def test_a_wrong_call_is_told(maps: Path, changes: dict[str, object], message: s
     assert f"material {case.material}" in done.stderr.lower()
 
 
-MISTAKES = {
-    "group": ("&parameter", "&parametr", "There is no group &parametr"),
-    "key": ("props = 1", "prop = 1", "prop"),
-    "place": ("props = 1", "props = 0", "needs a place"),
-    "artifact": ("/combined_hardening'", "/nothing'", "nothing"),
-    "input": ("time = 't'", "time = 'time'", "input 't' is not in the mapping"),
-    "state": ("'X2'", "'X3'", "no output 'X3'"),
-    "parameter": ("'yield_stress'", "'strength'", "no parameter 'strength'"),
-    "kind": ("kind = 'scalar'", "kind = 'spinor'", "can be scalar, vector, symmetric or tensor"),
-    "size": ("kind = 'scalar'", "kind = 'symmetric'", "has 1 values"),
-    "no kind": (", kind = 'symmetric'", "", "has 6 values, and one of the kind 'scalar' has 1"),
-    "part of it": ("'symmetric'", "'vector'", "has 6 values, and one of the kind 'vector' has 3"),
-    "end of the last": ("props = 2 /", "props = 2", "The group &parameter has no / at its end"),
-    "end of another": ("statev = 2 /", "statev = 2", "The group &state has no / at its end"),
-    "quote": ("'yield_stress'", "'yield_stress", "a text has no quote at its end"),
-    "one line": ("props = 1 /\n", "props = 1 / ", "&parameter must begin a line of its own"),
-    "no group": ("&parameter name = 'E'", "parameter name = 'E'", "is in no group"),
-    "stress": ("stress = 'stress'", "stress = 'sigma'", "no output 'sigma'"),
-    "state twice": ("'X2'", "'X1'", "two groups &state of 'X1'"),
-    "parameter twice": ("'yield_stress'", "'E'", "two groups &parameter of 'E'"),
-    "material twice": (
-        "&state name = 'X1'",
-        "&material /\n&state name = 'X1'",
-        "&material is there twice",
-    ),
-    "no host": ("time = 't'", "host = 'nastran', time = 't'", "no host 'nastran'"),
-    "overlap": ("statev = 8", "statev = 7", "overlaps another"),
-    "strain": ("strain = 'strain'", "strain = 'X1~1'", "input 'strain' is not in the mapping"),
-}
-
-
 @needs_fortran
-@pytest.mark.parametrize("old, new, message", MISTAKES.values(), ids=MISTAKES.keys())
-def test_a_mistake_in_the_mapping_is_told(files: Path, old: str, new: str, message: str) -> None:
-    edit(files, old, new)
-    done = attempt(Case("combined_hardening", PATH), files)
+def test_a_material_that_is_not_there_is_told(maps: Path) -> None:
+    done = attempt(Case("steel", PATH), maps)
     assert done.returncode == 1
-    assert message in done.stderr
-
-
-@needs_fortran
-def test_a_mapping_that_is_not_there_is_told(files: Path) -> None:
-    done = attempt(Case("steel", PATH), files)
-    assert done.returncode == 1
-    assert "steel.nml" in done.stderr and "material STEEL" in done.stderr
+    assert "no material of that name; it has combined_hardening, elasticity" in done.stderr
+    assert "material steel" in done.stderr
 
 
 @needs_fortran
@@ -367,10 +316,14 @@ def test_a_mapping_is_a_namelist_of_any_look(maps: Path) -> None:
     assert drive(case, maps).text == expected
 
 
+HARDENING = PREBUILT / "combined_hardening"
+
+
 @needs_fortran
 @pytest.mark.parametrize("case", sorted(UMAT.glob("cases/*.nml")), ids=lambda path: path.stem)
-def test_an_example_runs_to_its_end(case: Path) -> None:
-    output = run(program(), case, NEML2_UMAT_PATH=str(UMAT))
+def test_a_case_runs_to_its_end(maps: Path, case: Path) -> None:
+    plug_in(maps, maps / "libumat.so")
+    output = run(driver(), case, LD_LIBRARY_PATH=str(maps))
     lines = [line.split() for line in output.splitlines()]
     end = 2.0 if case.stem in ("uniaxial", "shear") else 1.0
     assert [float(line[2]) for line in lines if line[0] == "time"][-1] == pytest.approx(end)
@@ -384,35 +337,15 @@ def test_an_example_runs_to_its_end(case: Path) -> None:
 
 
 @needs_fortran
-@pytest.mark.full("the UMAT, built by its page")
-def test_the_commands_of_the_readme_build_the_driver(files: Path) -> None:
-    text = (UMAT / "README.md").read_text()
-    block = re.search(r"```sh\n(gfortran.*?)```", text, re.DOTALL)
-    assert block
-    made = folder() / "readme"
-    made.mkdir()
-    (made / "python").symlink_to(sys.executable)
-    done = subprocess.run(
-        [
-            "sh",
-            "-e",
-            "-c",
-            f"cd {shlex.quote(str(made))}\n" + block[1].replace("examples/umat", str(UMAT)),
-        ],
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    case = made / "case.nml"
-    case.write_text(Case("combined_hardening", PATH).text())
-    done = subprocess.run(
-        [made / "umat_driver", case],
-        env={**os.environ, "NEML2_UMAT_PATH": str(files)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0 and "ddsdde" in done.stdout, done.stderr
+@pytest.mark.parametrize("strain", [SHEAR, (0.2, -0.2, 0.2, 0, 0, 0.2)], ids=["small", "cut"])
+def test_the_example_is_a_umat_by_hand(tmp_path: Path, strain: Sequence[float]) -> None:
+    case = Case("combined_hardening", [Step(strain), Step(BACK, increments=4)], points=4)
+    file = tmp_path / "steel.case"
+    file.write_text(case.text())
+    result = read(case, run(example(), file, NEML2_UMAT_ARTIFACT=str(HARDENING)))
+    assert any(result.cuts) == (strain != SHEAR)
+    # A component is divided by the square root of 2 here, and multiplied with its half there.
+    assert_equals_the_direct_call(case, result, Model(HARDENING), 1e-12)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -441,12 +374,6 @@ def test_the_draft_of_a_law_with_history_is_complete(tmp_path: Path) -> None:
     ):
         assert line in lines
     assert not any("predef" in line for line in lines)
-
-
-def test_the_mapping_of_the_example_is_the_draft() -> None:
-    """To renew it: build.py umat examples/artifacts/combined_hardening --output <the file>."""
-    file = UMAT / "combined_hardening.nml"
-    assert file.read_text() == draft(PREBUILT / "combined_hardening", file)
 
 
 def test_the_draft_of_a_law_without_history_has_no_states(tmp_path: Path) -> None:
