@@ -49,6 +49,7 @@ PerPoint operator<(const PerPoint& a, const PerPoint& b) { return less(a.values,
 PerPoint operator<=(const PerPoint& a, double b) { return at_most(a.values, b); }
 PerPoint operator<=(const PerPoint& a, const PerPoint& b) { return at_most(a.values, b.values); }
 PerPoint operator==(const PerPoint& a, double b) { return equal(a.values, b); }
+PerPoint operator&(const PerPoint& a, const PerPoint& b) { return both(a.values, b.values); }
 PerPoint operator|(const PerPoint& a, const PerPoint& b) { return either(a.values, b.values); }
 // Integers become numbers, which add() knows, and come back.
 PerPoint operator+(const PerPoint& a, const PerPoint& b) {
@@ -91,6 +92,7 @@ class Iteration {
     outcome_ = DeviceOutcome::none(points_, device_);
     outcome_.status = integers(NEML2_NOT_CONVERGED);
     left_ = equal(outcome_.iterations, 0.0);
+    settled_ = left_;
     singular_ = negated(left_);
     evaluate();
     outcome_.initial_norm = norm_;
@@ -164,8 +166,8 @@ class Iteration {
 
   // Notes where each point stands after iteration `i`; those that are done are left alone.
   void record(std::int64_t i) {
-    const PerPoint converged = Rules::has_converged(norm_, outcome_.initial_norm, settings_);
-    const Tensor found = converted(Rules::verdict(norm_, singular_, converged).values, DType::int32);
+    const PerPoint found_as_numbers = Rules::verdict(norm_, outcome_.initial_norm, singular_, settled_, settings_);
+    const Tensor found = converted(found_as_numbers.values, DType::int32);
     const Tensor done = negated(equal(found, static_cast<double>(newton::undecided)));
     outcome_.status = choose(both(left_, done), found, outcome_.status);
     outcome_.residual_norm = choose(left_, norm_, outcome_.residual_norm);
@@ -189,7 +191,7 @@ class Iteration {
   DeviceOutcome outcome_;
   Groups residual_;
   Tensor norm_;
-  Tensor left_, singular_;  // masks
+  Tensor left_, singular_, settled_;  // masks
   Vector<Tensor> history_;
 };
 

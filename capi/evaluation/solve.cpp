@@ -125,7 +125,7 @@ void Solve::accept(const double* u, const std::int32_t* status, const std::int32
     if (of_caller[p] != NEML2_OK)
       reports.fail(p, of_caller[p]);
     else if (!status && !newton::Rules<newton::Scalars>::has_converged(reports.residual_norm[p],
-                                                                       reports.initial_norm[p], generous))
+                                                                       reports.initial_norm[p], true, generous))
       reports.fail(p, NEML2_NOT_CONVERGED);
   blocks_.push_back(system.segment().differentiate(solution, chunk_));
   system.segment().finish(std::move(solution.unknowns), std::move(reports), chunk_);

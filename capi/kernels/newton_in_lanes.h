@@ -171,13 +171,11 @@ class Newton {
 
   // Note where each lane stands after iteration i, and retire those that are done.
   void judge(std::int64_t i) {
-    const WM converged =
-        Rules::has_vanished(norm_, settings_) | (Rules::has_converged(norm_, initial_, settings_) & settled_);
     report_.residual_norm = active_ ? norm_ : report_.residual_norm;
     report_.iterations = active_ ? WM{} + i : report_.iterations;
     if (block_.history) note_history(i);
     if (trace_) note_greatest(trace_->greatest_norm[i]);
-    const WM found = Rules::verdict(norm_, singular_, converged);
+    const WM found = Rules::verdict(norm_, initial_, singular_, settled_, settings_);
     const WM done = active_ & (found != newton::undecided);
     report_.status = done ? found : report_.status;
     active_ &= ~done;

@@ -156,13 +156,11 @@ class Iteration {
     if (!(now <= greatest_norm_) && !std::isnan(greatest_norm_)) greatest_norm_ = now;
     const bool settled = !gated() || (stepped && at(settled_, r));
     const bool singular = stepped && at(singular_, r) != 0;
-    const bool converged = settled ? PointRules::has_converged(now, at(initial_norm_, r), settings_)
-                                   : PointRules::has_vanished(now, settings_);
-    const std::int32_t status = PointRules::verdict(now, singular, converged);
+    const std::int32_t status = PointRules::verdict(now, at(initial_norm_, r), singular, settled, settings_);
     if (status > NEML2_OK || (status == NEML2_OK && !settings_.whole_batch))
       retire(r, status);
     else if (settings_.whole_batch)
-      at(reports_.status, p) = converged ? NEML2_OK : NEML2_NOT_CONVERGED;
+      at(reports_.status, p) = status == NEML2_OK ? NEML2_OK : NEML2_NOT_CONVERGED;
   }
 
   void tell_iteration(std::int64_t i) const {

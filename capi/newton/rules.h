@@ -37,19 +37,20 @@ struct Rules {
   using Mask = typename Numbers::Mask;
   using Status = typename Numbers::Status;
 
-  // Decides by the absolute criterion alone.
-  static Mask has_vanished(const Norm& now, const Settings& settings) { return (now < settings.atol) | (now == 0.0); }
-  static Mask has_converged(const Norm& now, const Norm& initial, const Settings& settings) {
-    return has_vanished(now, settings) | (now / initial < settings.rtol);
-  }
-
   // Tells whether a step was small enough for the relative criterion to count.
   static Mask has_settled(const Norm& step, const Norm& size, const Settings& settings) {
     return step < (size + settings.atol) * settings.step_tol;
   }
 
+  // Tells whether a residual is small enough; only steps that have settled make the relative criterion count.
+  static Mask has_converged(const Norm& now, const Norm& initial, const Mask& settled, const Settings& settings) {
+    return (now < settings.atol) | (now == 0.0) | ((now / initial < settings.rtol) & settled);
+  }
+
   // Returns the status of points after an iteration.
-  static Status verdict(const Norm& now, const Mask& singular, const Mask& converged) {
+  static Status verdict(const Norm& now, const Norm& initial, const Mask& singular, const Mask& settled,
+                        const Settings& settings) {
+    const Mask converged = has_converged(now, initial, settled, settings);
     const Status of_regular = Numbers::choose(converged, Numbers::status(ok), Numbers::status(undecided));
     const Status found = Numbers::choose(Numbers::is_finite(now), of_regular, Numbers::status(NEML2_NOT_CONVERGED));
     return Numbers::choose(singular, Numbers::status(NEML2_SINGULAR), found);
