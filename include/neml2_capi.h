@@ -672,6 +672,8 @@ NEML2_CAPI int32_t neml2_model_parameter_set(neml2_model *model, const char *nam
  *
  *   atol             number   a point has converged when |r| < atol or r = 0, ...
  *   rtol             number   ... or when |r| / |r0| < rtol, with r0 the residual at the initial guess
+ *   divtol           number   a point has failed once |r| > divtol |r0|; by default, that never happens. A host that cuts
+ *                             its steps saves iterations that lead nowhere
  *   miters           number   bound of the iteration count: at most miters - 1 Newton steps are made
  *   ls_type          text     line search: "BACKTRACKING" (Armijo) or "STRONG_WOLFE"
  *   ls_max_iters     number   bound of the trial count, exclusive; 1 switches the line search off

@@ -51,6 +51,7 @@ const std::vector<Options::Info>& Options::all() {
     return std::vector<Info>{
         {"atol", &Options::atol_, 0, unbounded, false, nullptr, {}},
         {"rtol", &Options::rtol_, 0, unbounded, false, nullptr, {}},
+        {"divtol", &Options::divtol_, 1, unbounded, false, nullptr, {}},
         {"miters", &Options::miters_, 1, most_iterations, true, nullptr, {}},
         {"ls_type", &Options::ls_type_, 0, 1, true, "BACKTRACKING STRONG_WOLFE", {"BACKTRACKING", "STRONG_WOLFE"}},
         {"ls_max_iters", &Options::ls_max_iters_, 1, most_iterations, true, nullptr, {}},
@@ -138,6 +139,7 @@ const char* Options::text(std::string_view name) const {
 newton::Settings Options::newton() const {
   newton::Settings settings;
   settings.atol = atol_;
+  settings.divtol = divtol_;
   settings.rtol = rtol_;
   settings.miters = miters();
   settings.strong_wolfe = ls_type_ == 1;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -56,7 +57,7 @@ class Options {
   void set_solver(const artifact::SolverConfig& config);
   void set_threads(std::string_view wanted);
 
-  double atol_ = 1e-10, rtol_ = 1e-8, miters_ = 25;
+  double atol_ = 1e-10, rtol_ = 1e-8, divtol_ = std::numeric_limits<double>::max(), miters_ = 25;
   double ls_type_ = 0, ls_max_iters_ = 1, ls_cutback_ = 2, ls_c_ = 1e-3;
   double substep_del_tol_ = 1e-6;
   double convergence_ = 0, collect_history_ = 0, chunk_ = 0, threads_ = 1, kernels_ = 0;

@@ -51,7 +51,9 @@ struct Rules {
   static Status verdict(const Norm& now, const Norm& initial, const Mask& singular, const Mask& settled,
                         const Settings& settings) {
     const Mask converged = has_converged(now, initial, settled, settings);
-    const Status of_regular = Numbers::choose(converged, Numbers::status(ok), Numbers::status(undecided));
+    const Status of_open = Numbers::choose(initial * settings.divtol < now, Numbers::status(NEML2_NOT_CONVERGED),
+                                           Numbers::status(undecided));
+    const Status of_regular = Numbers::choose(converged, Numbers::status(ok), of_open);
     const Status found = Numbers::choose(Numbers::is_finite(now), of_regular, Numbers::status(NEML2_NOT_CONVERGED));
     return Numbers::choose(singular, Numbers::status(NEML2_SINGULAR), found);
   }

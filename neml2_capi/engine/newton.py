@@ -60,6 +60,8 @@ class Newton:
     atol: float = 1e-10
     #: or |r| / |r0|, with r0 the residual at the initial guess.
     rtol: float = 1e-8
+    #: A point has failed once |r| > divtol |r0|.
+    divtol: float = np.finfo(np.float64).max
     #: At most miters - 1 steps are made.
     miters: int = 25
     #: "BACKTRACKING" or "STRONG_WOLFE".
@@ -83,7 +85,10 @@ class Newton:
         types = ("BACKTRACKING", "STRONG_WOLFE")
         for sound, name, wanted in (
             *((getattr(self, n) >= 0, n, "0 or more") for n in ("atol", "rtol", "ls_c")),
-            *((getattr(self, n) >= 1, n, "1 or more") for n in ("miters", "ls_max_iters")),
+            *(
+                (getattr(self, n) >= 1, n, "1 or more")
+                for n in ("miters", "ls_max_iters", "divtol")
+            ),
             (self.ls_cutback > 1, "ls_cutback", "more than 1"),
             (self.ls_type in types, "ls_type", " or ".join(types)),
         ):
@@ -144,10 +149,12 @@ class Newton:
                     settled = np.where(active, small, settled)
             self._tell(iteration, u, norm, active)
             iterations[active] = iteration
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 relative = settled & (norm / first_norm < self.rtol)
+                diverged = norm > self.divtol * first_norm
             failed = singular | ~np.isfinite(norm)
             converged = ((norm < self.atol) | (norm == 0) | relative) & ~failed
+            failed |= diverged & ~converged
             if self.whole_batch:
                 active[:] = not (converged.all() or failed.any())
             else:

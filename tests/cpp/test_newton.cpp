@@ -137,6 +137,24 @@ void an_expectation_may_fail() {
   expect(system.linearizations == 3 && system.quick_residuals == 2, "a residual more");
 }
 
+// Newton's method for atan goes away from a root that is far: |r| grows by a sixth in the first step.
+void a_residual_that_grows_ends_the_point() {
+  const auto solved = [](double divtol) {
+    Scalars system({0.0, 0.1});
+    system.f = [](double u) { return std::atan(u); };
+    system.slope = [](double u) { return 1 / (1 + u * u); };
+    Groups u = start_at(3.0, 2);
+    u[0].data_as<double>()[1] = 0.0;
+    Settings settings;
+    settings.divtol = divtol;
+    return solve(system, u, settings);
+  };
+  const Reports reports = solved(1.1), patient = solved(Settings().divtol);
+  expect(reports.status[0] == NEML2_NOT_CONVERGED && reports.iterations[0] == 1, "it ends with the first step");
+  expect(reports.status[1] == NEML2_OK, "its neighbour goes on");
+  expect(patient.iterations[0] > 1, "there is no bound unless one is set");
+}
+
 void history_holds_every_norm() {
   Scalars system({4.0});
   Groups u = start_at(1.0, 1);
@@ -216,6 +234,7 @@ int main() {
   each_point_converges_on_its_own();
   the_last_iterate_needs_no_operator();
   an_expectation_may_fail();
+  a_residual_that_grows_ends_the_point();
   history_holds_every_norm();
   whole_batch_fails_and_converges_as_one();
   line_search_reaches_what_full_steps_miss();

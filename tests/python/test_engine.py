@@ -138,6 +138,27 @@ def test_points_that_fail_agree(artifacts: Artifacts, name: str) -> None:
     assert_agreement(*models, name, x)
 
 
+@pytest.mark.parametrize("route", ["kernels", "packages", "python"])
+def test_a_residual_that_grows_beyond_its_bound_ends_the_point(
+    artifacts: Artifacts, route: str
+) -> None:
+    model = load(
+        artifacts, "isotropic_hardening", engine="python" if route == "python" else "native"
+    )
+    if route != "python":
+        model.options["kernels"] = "required" if route == "kernels" else "off"
+    x = {name: value.copy() for name, value in recorded("isotropic_hardening", "in").items()}
+    x["strain"][1] *= 20.0
+    model.options["collect_history"] = 1
+    first, second, *_ = model.evaluate(x)[1]["residual_history"][1]
+    assert second > 2 * first
+    model.options["divtol"] = 2.0
+    _, report = model.evaluate(x)
+    assert (report["status"][1], report["iterations"][1]) == (lib.NEML2_NOT_CONVERGED, 1)
+    model.options["divtol"] = 2 * second / first
+    assert model.evaluate(x)[1]["iterations"][1] > 1
+
+
 @pytest.mark.parametrize("search", ["BACKTRACKING", "STRONG_WOLFE"])
 @pytest.mark.parametrize("name", ["isotropic_hardening", "crystal", "substepping", "creep_3.0.0"])
 def test_line_searches_agree(artifacts: Artifacts, name: str, search: str) -> None:
