@@ -315,6 +315,13 @@ def standard_deviation(a: Arrays, x: Nodes, axes: Any = None, *more: Any, **opti
     return a.mul(found, np.reshape(size, found.shape))
 
 
+def sum_of_numbers(
+    a: Arrays, x: Nodes, axes: Any = None, keepdim: bool = False, **_: Any
+) -> Nodes:
+    """nansum: NaN counts as 0."""
+    return a.sum(a.where(is_nan(a, x), 0.0, x), axes, keepdim)
+
+
 def extreme_and_place(name: str) -> Callable[..., list[Nodes]]:
     """max.dim and min.dim: the first of the extreme values, and where it is."""
 
@@ -420,6 +427,7 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
     "cumprod": lambda a, x, axis, **_: a.cumulated(a.mul, x, axis),
     "var": variance,
     "std": standard_deviation,
+    "nansum": sum_of_numbers,
 }
 
 _TWO_NUMBERS = ("Tensor", "Scalar_Self", "Scalar_Other")

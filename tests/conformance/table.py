@@ -304,6 +304,7 @@ OPERATORS: dict[str, Operator] = {
     "tanhshrink": _activation("tanhshrink", lambda m, x, y: x - m.tanh(x), _CANCELS),
     # Along an axis
     "sum": Operator(lambda t, x, y: t.stack([x, y], -1).sum(-1), lambda m, x, y: x + y, two=True),
+    "nansum": Operator(lambda t, x, y: t.stack([x, y], -1).nansum(-1), two=True),
     "prod": Operator(lambda t, x, y: t.stack([x, y], -1).prod(-1), lambda m, x, y: x * y, two=True),
     "mean": Operator(
         lambda t, x, y: t.stack([x, y], -1).mean(-1), lambda m, x, y: (x + y) / 2, two=True
@@ -365,6 +366,7 @@ for _name in (
     "amin",
     "aminmax",
     "sum",
+    "nansum",
     "mean",
     "cumsum",
 ):
