@@ -11,7 +11,7 @@ from neml2_capi._ffi.variables import Derivative, History, Variables
 from neml2_capi.model.scheduler import Scheduler
 
 if TYPE_CHECKING:
-    from neml2_capi.model.backend import Backend
+    from neml2_capi.model.native import Native
     from neml2_capi.model.signature import Signature
     from neml2_capi.model.source import Source
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Described:
     """The variables of a model, and what it runs on."""
 
-    _engine: Backend
+    _engine: Native
     _source: Source
 
     @property

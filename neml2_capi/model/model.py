@@ -10,7 +10,6 @@ from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.kinds import NUMPY, Kind
 from neml2_capi._ffi.library import absolute, lib
 from neml2_capi._ffi.options import Options
-from neml2_capi.model.backend import Backend
 from neml2_capi.model.call import Call
 from neml2_capi.model.copies import reopened, setting_of
 from neml2_capi.model.described import Described
@@ -408,7 +407,7 @@ class Model(Functions, Described):
         )
 
 
-def _opened(source: Source, engine: str, kind: Kind) -> Backend:
+def _opened(source: Source, engine: str, kind: Kind) -> Native:
     """Open what evaluates the model: the library, or Python."""
     if engine == "native":
         return Native(source, kind)

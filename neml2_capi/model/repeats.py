@@ -33,7 +33,7 @@ from neml2_capi.model.evaluation import (
 from neml2_capi.model.places import Places
 
 if TYPE_CHECKING:
-    from neml2_capi.model.backend import Backend
+    from neml2_capi.model.native import Native
 
 #: The most bytes in the arrays of a call: beyond, copies cost more than they save.
 _LARGEST = 1 << 18
@@ -86,7 +86,7 @@ class Memory:
         self._refused: set[tuple[Form, ...]] = set()
         self._places: Places | None = None
 
-    def new(self, backend: Backend, inputs: Mapping[str, Any], directions: Any) -> Slot | None:
+    def new(self, backend: Native, inputs: Mapping[str, Any], directions: Any) -> Slot | None:
         """Make a call for arguments of this form; None if tensors must evaluate them."""
         try:
             forms = self._forms(backend, inputs, {} if directions is None else directions)
@@ -107,7 +107,7 @@ class Memory:
         return slot
 
     def _forms(
-        self, backend: Backend, inputs: Mapping[str, Any], directions: Mapping[str, Any]
+        self, backend: Native, inputs: Mapping[str, Any], directions: Mapping[str, Any]
     ) -> tuple[Form, ...]:
         """The forms of all arguments; LookupError if a call cannot take one."""
         signature, forms = backend.signature, []
@@ -155,7 +155,7 @@ def plain(value: Any) -> Array:
 
 
 def _slot(
-    backend: Backend, operation: Operation, forms: tuple[Form, ...], owner: Any, places: Places
+    backend: Native, operation: Operation, forms: tuple[Form, ...], owner: Any, places: Places
 ) -> Slot:
     """A call for arguments of these forms; FatalError if there is none, or arrays are large."""
     signature = backend.signature

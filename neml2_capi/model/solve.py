@@ -19,7 +19,7 @@ from neml2_capi.model.evaluation import Evaluation, kind_of_results
 from neml2_capi.model.tensors import NativeReport, fill, fill_resolved
 
 if TYPE_CHECKING:
-    from neml2_capi.model.backend import Backend
+    from neml2_capi.model.native import Native
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int32]
@@ -40,7 +40,7 @@ class Solve(Handle):
 
     def __init__(
         self,
-        backend: Backend,
+        backend: Native,
         inputs: Mapping[str, Any],
         param_overrides: Mapping[str, Any] | None = None,
     ) -> None:

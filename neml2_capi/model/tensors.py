@@ -25,7 +25,7 @@ from neml2_capi.model.evaluation import (
 from neml2_capi.model.reports import REPORTS
 
 if TYPE_CHECKING:
-    from neml2_capi.model.backend import Backend
+    from neml2_capi.model.native import Native
 
 # Function of each operation, and what derivatives are with respect to, if that is a choice.
 _FUNCTIONS = {
@@ -39,7 +39,7 @@ _FUNCTIONS = {
 
 
 def evaluate(
-    backend: Backend,
+    backend: Native,
     operation: Operation,
     inputs: Mapping[str, Any],
     overrides: Mapping[str, Any] | None,
@@ -82,7 +82,7 @@ def evaluate(
 class NativeReport:
     """The report of an evaluation, read when it is asked for."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Native) -> None:
         self.owner = owned("report")
         self.hand_out: Callable[..., Any] = as_numpy
         self._backend = backend
