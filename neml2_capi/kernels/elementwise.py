@@ -315,9 +315,7 @@ def standard_deviation(a: Arrays, x: Nodes, axes: Any = None, *more: Any, **opti
     return a.mul(found, np.reshape(size, found.shape))
 
 
-def sum_of_numbers(
-    a: Arrays, x: Nodes, axes: Any = None, keepdim: bool = False, **_: Any
-) -> Nodes:
+def sum_of_numbers(a: Arrays, x: Nodes, axes: Any = None, keepdim: bool = False, **_: Any) -> Nodes:
     """nansum: NaN counts as 0."""
     return a.sum(a.where(is_nan(a, x), 0.0, x), axes, keepdim)
 
