@@ -6,9 +6,9 @@ python3 build.py demo --compile    the same, compiling the models first
 python3 build.py test              the quick tests: no torch, no compiled model
 python3 build.py test FILE -k X    some of them; a file or a program in C, C++, Fortran or Python
 python3 build.py test --full       all tests of this Python: torch, sanitizers, MPI, the wheel, ...
-python3 build.py test --everything the other Pythons, models compiled anew, ThreadSanitizer, ...
+python3 build.py test --everything the other Pythons, models compiled again, ThreadSanitizer, ...
 python3 build.py test --platform manylinux_2_17_aarch64   its wheel and programs, by qemu
-python3 build.py models            compile the models of the tests anew, if recipes changed
+python3 build.py models            compile the models of the tests again, if recipes changed
 python3 build.py build             the library, the tests and the examples, into build/
 python3 build.py matrix            other compilers, Pythons, numpy, torch: tables of docs/
 python3 build.py wheel             the wheel, into dist/, with its manylinux tag
@@ -57,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
         dest="tier",
         action="store_const",
         const="everything",
-        help="all Pythons, models compiled anew, and what takes hours",
+        help="all Pythons, models compiled again, and what takes hours",
     )
     tiers.add_argument(
         "--platform",

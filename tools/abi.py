@@ -40,7 +40,7 @@ def name_of(declaration: str) -> str:
 
 
 def described(parts: Iterable[Part], before: str, release: str) -> str:
-    """The description, from that of before: what is new, changed or gone is of this release."""
+    """The description, from the one before: what is new, changed or gone is of this release."""
     since = dict(_entries(before))
     now = declarations(parts)
     names = {name_of(line) for line in now}

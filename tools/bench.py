@@ -107,16 +107,16 @@ def _site_packages(python: Path) -> Path:
 
 
 def _compiler() -> Path | None:
-    """A Python with neml2-compile, where NEML2's own runtime could not be built."""
+    """A Python with neml2-compile, if NEML2's own runtime could not be built."""
     torch = torch_to_be_had(build_environment())
     return prepare("compile", requirements("compile"), [torch]).python if torch else None
 
 
 def _reference() -> Path | None:
-    """A Python with NEML2's own runtime: that of NEML2_CAPI_REFERENCE, or one built here, once.
+    """A Python with NEML2's own runtime: the one of NEML2_CAPI_REFERENCE, or one built here, once.
 
     The published wheel does not run with the torch that it compiles with, so it is built from its
-    sources. Where that fails, the reason is told, and NEML2's columns stay empty.
+    sources. If that fails, the reason is printed, and NEML2's columns stay empty.
     """
     named = os.environ.get("NEML2_CAPI_REFERENCE")
     if named:

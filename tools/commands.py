@@ -167,7 +167,7 @@ def wheel(platform: str | None) -> int:
 
 
 def models(examples: bool) -> int:
-    """Compile what the archive of the tests' models lacks, and write it anew."""
+    """Compile what the archive of the tests' models lacks, and write it again."""
     compiler = _compile_environment()
     compiler.install_wheel(built_wheel())  # some are exported
     recipes = ROOT / "tests" / "models" / "compile.py"

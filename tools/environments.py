@@ -39,8 +39,8 @@ SIZES = {
     "cross": (100, 350),
 }
 
-# Releases of torch, the newest first, whose libtorch must run the packages of that of
-# constraints.txt. PyPI's are for CUDA, and their libtorch_cpu.so needs two of its libraries.
+# Releases of torch, the newest first, whose libtorch must run the packages of the one
+# of constraints.txt. PyPI's are for CUDA, and their libtorch_cpu.so needs two of its libraries.
 OTHER_TORCHES = {
     "2.15.0": ("nvidia-cuda-cupti==13.2.86", "nvidia-cuda-runtime==13.2.86"),
     "2.10.0": ("nvidia-cuda-cupti-cu12==12.8.90", "nvidia-cuda-runtime-cu12==12.8.90"),
@@ -58,7 +58,7 @@ def _pyproject_list(table: str, key: str) -> list[str]:
 
 
 def requirements(*extras: str) -> list[str]:
-    """Return the packages that this one needs to run, and those of its extras."""
+    """Return the packages that this one needs to run, and its extras'."""
     wanted = _pyproject_list("project", "dependencies")
     for extra in extras:
         wanted += _pyproject_list("project.optional-dependencies", extra)
@@ -67,7 +67,7 @@ def requirements(*extras: str) -> list[str]:
 
 def build_requirements() -> list[str]:
     """Return the packages that the build needs, with the tools that the system lacks."""
-    # A newer pip is asked for, since that of some Pythons cannot pass settings on to the build.
+    # A newer pip is asked for, since some Pythons' pip cannot pass settings on to the build.
     wanted = [*_pyproject_list("build-system", "requires"), "pip>=23.1", "ninja"]
     if not _system_has_cmake():
         wanted.append("cmake")
@@ -104,7 +104,7 @@ class Environment:
         return {"PATH": path, "VIRTUAL_ENV": str(self.folder)}
 
     def install_wheel(self, wheel: Path) -> None:
-        """Replace the installed package by that of the wheel, unless it is the same."""
+        """Replace the installed package by the wheel's, unless it is the same."""
         stamp = self.folder / "wheel.sha256"
         digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
         if stamp.exists() and stamp.read_text() == digest:
@@ -154,7 +154,7 @@ def prepare(
 
 
 def checkout() -> str:
-    """Tells the environments and builds of this checkout from those of another."""
+    """Tells the environments and builds of this checkout from another's."""
     return hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
 
 
@@ -191,7 +191,7 @@ def _create(
     if problems:
         shutil.rmtree(folder, ignore_errors=True)
         raise Failure("This is missing:\n\n  - " + "\n  - ".join(problems))
-    print(f"downloading about {download} MB (less where pip has them cached)", flush=True)
+    print(f"downloading about {download} MB (less if pip has them cached)", flush=True)
     options: Command = ["--no-input", "--progress-bar", "off", "-c", ROOT / "constraints.txt"]
     command: Command = [*pip, "install", *options, *sorted(wanted)]
     _count(quietly(f"installing into {folder.name}", command))
@@ -201,7 +201,7 @@ def _create(
 
 
 def torch_to_be_had(environment: Environment) -> str:
-    """Return the key in SIZES of the torch for this Python; empty where the index has none."""
+    """Return the key in SIZES of the torch for this Python; empty if the index has none."""
     constraints = ROOT / "constraints.txt"
     known = environment.folder / f"torch-{hashlib.sha256(constraints.read_bytes()).hexdigest()[:8]}"
     if known.exists():  # asked before: the network may be gone since
@@ -239,7 +239,7 @@ def other_torch(release: str = NEWEST_TORCH) -> Path | None:
                 return None
             part = Path(f"{folder}.part")
             shutil.rmtree(part, ignore_errors=True)
-            print(f"downloading about {download} MB (less where pip has them cached)", flush=True)
+            print(f"downloading about {download} MB (less if pip has them cached)", flush=True)
             options = ["--no-deps", "--no-compile", "--only-binary", ":all:", "--retries", "1"]
             options += ["--no-input", "--progress-bar", "off", "--target", str(part)]
             pip: Command = [build_environment().python, "-m", "pip", "install", *options]

@@ -119,7 +119,7 @@ def commented(text: str, indent: str = "  ") -> Iterator[str]:
 
 
 def declared(names: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Declarations, of attributes and names, with one line for those of the same attributes."""
+    """Declarations, of attributes and names, with one line for names of the same attributes."""
     lines: dict[str, list[str]] = {}
     for attributes, name in names:
         lines.setdefault(attributes, []).append(name)

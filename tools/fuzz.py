@@ -174,7 +174,7 @@ def _tool(name: str) -> Path:
 
 
 def _built(kind: str, targets: Iterable[str]) -> Path:
-    """The folder of the programs, which are built where they have changed."""
+    """The folder of the programs, which are built if they have changed."""
     builder = build_environment()
     folder, compiler = HOME / f"{kind}-{checkout()}", _compiler()
     flags, engine = KINDS[kind]

@@ -84,7 +84,7 @@ class Part:
 
 
 def split(parameters: str) -> Iterator[str]:
-    """What stands between commas, but for those in parentheses."""
+    """What stands between commas, except commas in parentheses."""
     depth, begin = 0, 0
     for place, character in enumerate(parameters):
         depth += {"(": 1, ")": -1}.get(character, 0)
@@ -95,7 +95,7 @@ def split(parameters: str) -> Iterator[str]:
 
 
 def variable(text: str) -> Variable:
-    """One declaration; that of a pointer to a function has the type "function"."""
+    """One declaration; a pointer to a function has the type "function"."""
     if found := re.search(r"\(\*(\w+)\)\(", text):
         return Variable("function", found[1])
     found = re.fullmatch(r"(.*?)(\w+)(\[\])?", text)

@@ -109,7 +109,7 @@ def _outside(place: Path) -> str:
 
 
 def _broken(capi: Path, room: str, header: str) -> str:
-    """Return what is wrong with an include of `header` from `room`; empty where nothing is."""
+    """Return what is wrong with an include of `header` from `room`; empty if nothing is."""
     other = header.split("/")[0]
     if not (capi / header).is_file():
         return f"capi/{header} does not exist; expected a header. Name the place that it has now."

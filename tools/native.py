@@ -49,7 +49,7 @@ class Build:
             quietly(title, command, variables, repeats=first)
 
     def install(self, prefix: Path, component: str) -> None:
-        """Copy the files of a component, where they have changed, below `prefix`."""
+        """Copy the files of a component, if they have changed, below `prefix`."""
         options: Command = ["--prefix", prefix, "--component", component]
         quietly(
             f"installing the library into {prefix.parents[2].name}",
@@ -59,12 +59,12 @@ class Build:
 
 
 def cmake(builder: Environment) -> str:
-    """The program: that of the system, or the builder's own where the system's is too old."""
+    """The program: the system's, or the builder's own if the system's is too old."""
     return str(builder.program("cmake")) if "cmake" in build_requirements() else "cmake"
 
 
 def configured(*options: str, folder: Path | None = None, source: Path = ROOT) -> Build:
-    """The build folder of a checkout, configured anew if its options changed.
+    """The build folder of a checkout, configured again if its options changed.
 
     Ninja itself configures again when a CMakeLists.txt changes.
     """
@@ -85,7 +85,7 @@ def configured(*options: str, folder: Path | None = None, source: Path = ROOT) -
 
 
 def _launchers() -> list[str]:
-    """Let ccache compile, where there is one: it knows what this checkout was before."""
+    """Let ccache compile, if there is one: it knows what this checkout was before."""
     ccache = shutil.which("ccache")
     if not ccache:
         return []

@@ -39,7 +39,7 @@ def platform_environment(tag: str) -> Environment:
             making: Command = [python, "-m", "venv", "--without-pip", folder]
             quietly(f"making the environment {folder.name}", making)
             site = folder / "lib" / f"python{VERSION}" / "site-packages"
-            # By pip of this machine: that of another is slow, and may have no TLS.
+            # By pip of this machine: another's is slow, and may have no TLS.
             options = ["--no-compile", f"--target={site}", f"--python-version={VERSION}"]
             options += ["--implementation=cp", "--only-binary=:all:"]
             options += [f"--platform={known}" for known in _TAGS[tag]]

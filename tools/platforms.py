@@ -102,7 +102,7 @@ def _write(platform: Platform, builder: Environment, folder: Path) -> None:
 
 
 def repaired(wheel: Path, tag: str, into: Path) -> Path:
-    """Write a wheel with its tag into a folder; a Failure where its symbols break the tag."""
+    """Write a wheel with its tag into a folder; a Failure if its symbols break the tag."""
     builder = cross_environment()
     title = f"checking the symbols of {wheel.name}"
     if tag.startswith("musllinux"):
@@ -125,7 +125,7 @@ def repaired(wheel: Path, tag: str, into: Path) -> Path:
 
 
 def _require_musl_alone(wheel: Path) -> None:
-    """A Failure where a library of the wheel needs another than musl; musl has no versions."""
+    """A Failure if a library of the wheel needs another than musl; musl has no versions."""
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as scratch:
         for name in archive.namelist():
             file = Path(archive.extract(name, scratch))

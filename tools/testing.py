@@ -95,7 +95,7 @@ def _run(tier: str, interpreters: int, chosen: list[str]) -> list[str]:
     pythons = others if interpreters > 1 or tier == "everything" else []
     if len(pythons) + 1 < interpreters:
         failures.append(f"{interpreters} CPythons wanted, {len(pythons) + 1} found")
-    # That of zig is published; the one above is of this machine's compiler.
+    # The wheel by zig is published; the one above is of this machine's compiler.
     published = platform_wheel(f"manylinux_2_17_{platform.machine()}") if pythons else wheel
     for python in pythons:
         other = prepare("wheel-test", requirements("test"), ["test"], python)
@@ -135,7 +135,7 @@ def _quick() -> tuple[Environment, dict[str, str]]:
 
 
 def _full() -> tuple[Environment, dict[str, str]]:
-    """An environment with torch, where there is one for this Python, and all that tests can use."""
+    """An environment with torch, if there is one for this Python, and all that tests can use."""
     torch = torch_to_be_had(build_environment())
     extras = ["test", "full", "sweeps", *(["compile", "arrays"] if torch else [])]
     sizes = ["test", "full", "sweeps", *([torch, "arrays"] if torch else [])]
@@ -165,7 +165,7 @@ def _with_hosts(others: Sequence[str]) -> Environment | None:
 # What can differ between two CPythons: each test of the other kinds has run under one already.
 _OF_PYTHON = "not native and not numbers"
 
-# pytest's status where nothing was chosen.
+# pytest's status if nothing was chosen.
 _NO_TESTS = 5
 
 
@@ -188,7 +188,7 @@ def _pytest(
     command: Command = [environment.program("pytest"), *options, *which]
     # The path has the tools beside neml2-compile, and cmake for tests that build programs.
     tools = [environment.program(""), build_environment().program("")]
-    # Compilers that ask ccache first, where Debian has it: tests and workers share what they make.
+    # Compilers that ask ccache first, if Debian has it: tests and workers share what they make.
     path = [*map(str, tools), "/usr/lib/ccache", os.environ.get("PATH", "")]
     settings = {"PATH": os.pathsep.join(path), "CMAKE_GENERATOR": "Ninja"}
     return openly(command, {**variables, **settings})
@@ -221,7 +221,7 @@ _PROGRAM = re.compile(r"(abi|c|cpp|cpp_face|fortran|scenario_(c|cpp|f90))_\w+")
 
 
 def _by_name(argument: str) -> str:
-    """Return pytest's name of a test, where `argument` is a program or its source."""
+    """Return pytest's name of a test, if `argument` is a program or its source."""
     source = Path(argument)
     name = argument
     if source.suffix in (".c", ".cpp", ".f90") and source.is_file():

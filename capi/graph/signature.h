@@ -15,7 +15,7 @@ struct InputSpec {
   std::string name;
   DType dtype = DType::float64;
   Dims least;     // least size of each axis
-  Dims greatest;  // greatest size of each axis; the least one where the axis is fixed
+  Dims greatest;  // greatest size of each axis; the least one if the axis is fixed
   Dims order;     // axes from the outermost to the innermost one in memory, where elements lie side by side
 
   bool is_fixed(std::int64_t axis) const { return least[axis] == greatest[axis]; }
@@ -26,10 +26,10 @@ struct InputSpec {
 struct OutputSpec {
   std::string name;
   std::optional<DType> dtype;
-  std::optional<Dims> sizes;  // -1 where one depends on the inputs
+  std::optional<Dims> sizes;  // -1 if one depends on the inputs
 };
 
-// Structures that arguments and results are made of: torch's pytree specifications, in JSON; empty where there is none.
+// Structures that arguments and results are made of: torch's pytree specifications, in JSON; empty if there is none.
 struct CallSpec {
   std::string in, out;
 };

@@ -101,7 +101,7 @@ void Container::run(void** inputs, std::size_t num_inputs, void** outputs, std::
   if (lock) has_run_.store(true, std::memory_order_release);
 }
 
-// Calls into the package. Its C functions return a status, but some throw all the same. Where they lacked memory, only
+// Calls into the package. Its C functions return a status, but some throw all the same. If they lacked memory, only
 // errno tells it.
 template <class Call>
 void Container::call(Call&& call, void* proxy) const {

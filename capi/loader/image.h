@@ -66,7 +66,7 @@ struct EntryPoints {
 class Image {
  public:
   // Maps an edited object. `name` is for people. Throws Error NEML2_ERROR_UNSUPPORTED with the reason of the dynamic
-  // loader, NEML2_ERROR_FILE where it cannot read the object, NEML2_ERROR_ARTIFACT for one that does not export a
+  // loader, NEML2_ERROR_FILE if it cannot read the object, NEML2_ERROR_ARTIFACT for one that does not export a
   // package's functions.
   static Image& map(std::string_view name, std::string_view object);
 

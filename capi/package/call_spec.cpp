@@ -55,7 +55,7 @@ Names leaves_of(const std::string& spec) {
   return names;
 }
 
-// Returns a list of the notes; empty where they have none.
+// Returns a list of the notes; empty if they have none.
 Names strings_of(const std::string& notes, const char* key) {
   try {
     return JsonDocument(notes).root().at(key).texts();
@@ -64,7 +64,7 @@ Names strings_of(const std::string& notes, const char* key) {
   }
 }
 
-// Sets the names where there is one for each tensor. Left out is a name that two tensors share, or that would end early
+// Sets the names if there is one for each tensor. Left out is a name that two tensors share, or that would end early
 // for callers of the C ABI.
 template <class Spec>
 void set_names(std::vector<Spec>& specs, const Names& names) {

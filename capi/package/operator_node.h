@@ -70,9 +70,9 @@ struct OperatorNode {
   std::vector<Argument> inputs;
   struct Output {
     std::string name;       // of the variable in the package's source
-    bool is_read = true;    // false where the package does not read its values
+    bool is_read = true;    // false if the package does not read its values
     bool is_tensor = true;  // a single one; other kinds have no name
-    // Element type and layout that the code after the call expects, where the source tells.
+    // Element type and layout that the code after the call expects, if the source tells.
     std::optional<DType> dtype;
     bool has_layout = false;
     std::vector<std::string> sizes, strides;  // "s17", "3L"
@@ -85,7 +85,7 @@ struct OperatorNode {
 // Context that one run of a package carries to the operators: the opaque proxy executor of the AOTI runtime.
 struct RunContext {
   const std::vector<OperatorNode>* nodes = nullptr;
-  SingularInfo* singular = nullptr;     // null where the caller did not ask
+  SingularInfo* singular = nullptr;     // null if the caller did not ask
   const std::int64_t* sizes = nullptr;  // values of the package's symbols, for operators of the user
   std::exception_ptr failure;           // exception of such an operator
 };

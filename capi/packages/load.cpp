@@ -32,7 +32,7 @@ std::string_view entry_of(const archive::Archive& archive, std::string_view suff
 
 struct Metadata {
   Target target;
-  std::string notes;  // of the exporter, in JSON; empty where there are none
+  std::string notes;  // of the exporter, in JSON; empty if there are none
 };
 
 [[noreturn]] void malformed_metadata(const std::string& problem) {
@@ -62,7 +62,7 @@ struct Contents {
   std::vector<OperatorNode> nodes;
   std::vector<KernelFile> kernels;  // code of a device
   Device device;
-  Bound bound;  // opens it where it is bound to libtorch
+  Bound bound;  // opens it if it is bound to libtorch
 };
 
 const Elsewhere& libtorch() {
@@ -80,7 +80,7 @@ void bind_to_libtorch(Contents& contents, std::string_view object) {
   contents.bound = libtorch().bind(object, contents.nodes);
 }
 
-// Binds to libtorch where the built-in provider lacks something. Where libtorch lacks something too, the error tells
+// Binds to libtorch if the built-in provider lacks something. If libtorch lacks something too, the error tells
 // both reasons.
 void bind_to_either(Contents& contents, std::string_view object) {
   try {

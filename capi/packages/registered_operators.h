@@ -20,7 +20,7 @@ namespace neml2_capi::aoti {
 void register_operator(std::string_view schema, graph::OperatorFunction function);
 void unregister_operator(std::string_view name);
 
-// Binds a call site to the registered operator of its name. Returns false where there is none. Throws as
+// Binds a call site to the registered operator of its name. Returns false if there is none. Throws as
 // bind_arguments() does.
 bool bind_registered(OperatorNode& node, const SizeExpression::Symbols& symbols);
 

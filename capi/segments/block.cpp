@@ -34,7 +34,7 @@ bool uniform(const Tensor& direction, const BlockShape& shape) {
 }
 
 // Calls f(matrix, input offset, output offset) for every matrix of a block; offsets count rows of a Directions matrix.
-// A lumped block takes the input at its first site, where it is the same at all.
+// A lumped block takes the input at its first site, if it is the same at all.
 template <class Scalar, class F>
 void for_each_site(const Block& block, std::int64_t points, F&& f) {
   const BlockShape& shape = *block.shape;

@@ -46,7 +46,7 @@ Package::Package(std::string name, std::shared_ptr<graph::Graph> graph)
   learn_outputs();
 }
 
-// The batch axis is the leading one where it is dynamic. Where no input has a dynamic axis, the batch is baked, and its
+// The batch axis is the leading one if it is dynamic. If no input has a dynamic axis, the batch is baked, and its
 // size is the leading one that all inputs share.
 void Package::learn_inputs() {
   bool dynamic = false;

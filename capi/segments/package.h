@@ -17,7 +17,7 @@ class Package {
  public:
   // Loads the package and runs it twice on zeros, which tells the shape of each output: metadata does not know it.
   Package(const std::filesystem::path& path, const graph::Wanted& wanted);
-  // Takes a graph in the place of the package of this name.
+  // Takes a graph instead of the package of this name.
   Package(std::string name, std::shared_ptr<graph::Graph> graph);
 
   const std::string& name() const { return name_; }
@@ -40,7 +40,7 @@ class Package {
   // Returns the bytes that a run reads and writes for each point, without what happens inside.
   std::int64_t bytes_per_point() const;
 
-  // Returns the number of points that is compiled in, or 0 where any number will do.
+  // Returns the number of points that is compiled in, or 0 if any number will do.
   std::int64_t baked_batch() const { return baked_batch_; }
   // Returns the greatest number of points of one run.
   std::int64_t greatest_batch() const { return greatest_batch_; }
@@ -54,7 +54,7 @@ class Package {
   // Runs once on inputs of the host, as filled() gives them; outputs come to the host.
   Vector<Tensor> run_from_host(Vector<Tensor> inputs) const;
 
-  // Runs on `points` points. Each input has one row per point, or is of one value where batched_input() is false; it is
+  // Runs on `points` points. Each input has one row per point, or is of one value if batched_input() is false; it is
   // made row-major. Every output comes with one row per point; it may share storage with inputs and other outputs, and
   // need not be row-major. Throws NEML2_ERROR_RUNTIME when the package does not return what it did at load.
   Vector<Tensor> run(std::int64_t points, Vector<Tensor>&& inputs, graph::SingularInfo* singular = nullptr) const;

@@ -15,7 +15,7 @@ namespace {
 Tensor part_of(const Tensor& matrix, const PlacedPair& place, double scale) {
   const std::int64_t points = matrix.sizes()[0], n = matrix.sizes()[1], m = matrix.sizes()[2];
   const std::int64_t rows = place.info.shape.output_size(), columns = place.info.shape.input_size();
-  if (!matrix.device().is_host())  // where no solver of ours makes matrices: the scale is 1
+  if (!matrix.device().is_host())  // if no solver of ours makes matrices: the scale is 1
     return part(part(matrix, 1, place.row, rows), 2, place.column, columns);
   Tensor part = Tensor::empty(matrix.dtype(), {points, rows, columns});
   with_scalar(matrix.dtype(), [&]<class Scalar>(Scalar*) {

@@ -18,7 +18,7 @@
 
 namespace neml2_capi::model {
 
-// Value between segments. Its shape is what the packages take or return; where the metadata says more, they must
+// Value between segments. Its shape is what the packages take or return; if the metadata says more, they must
 // agree.
 struct Value {
   std::string name;
@@ -35,18 +35,18 @@ class Scope {
 
   // Returns the position of a value that will be there from now on: an input, or what a segment makes.
   std::size_t provide(const std::string& name);
-  // Returns the position of a value that is there. Throws NEML2_ERROR_ARTIFACT where nothing before makes it.
+  // Returns the position of a value that is there. Throws NEML2_ERROR_ARTIFACT if nothing before makes it.
   std::size_t require(const std::string& name, const std::string& who) const;
   // Notes the shape of a value. Throws NEML2_ERROR_ARTIFACT for another one than before.
   void declare(std::size_t value, const Dims& point_shape, DType dtype, const std::string& who);
-  // Returns the position of a promoted parameter. Throws NEML2_ERROR_ARTIFACT where there is none.
+  // Returns the position of a promoted parameter. Throws NEML2_ERROR_ARTIFACT if there is none.
   std::size_t parameter(const std::string& name, const std::string& who) const;
 
   // Takes the element type of floating-point values from the first package. The name of the leaf does not tell:
   // neml2-compile 3.1.0 writes float64 packages to a float32 leaf.
   void note_dtype(const Package& package);
 
-  // Loads a package of the artifact, for the runtime that was asked for; or the kernel in its place, where there are
+  // Loads a package of the artifact, for the runtime that was asked for; or the kernel in its place, if there are
   // no packages.
   Package load(const std::string& package) const;
   std::optional<Package> load_if_named(const std::string& package) const;
@@ -54,7 +54,7 @@ class Scope {
   // `residuals` right-hand sides.
   std::optional<Package> load_solver(const std::string& package, const std::string& jacobian,
                                      std::size_t residuals) const;
-  // Returns the kernels in the place of packages; null where there are packages.
+  // Returns the kernels instead of packages; null if there are packages.
   const std::shared_ptr<const kernels::Folder>& kernels() const { return kernels_; }
   bool has_packages() const { return kernels_ == nullptr; }
   DType dtype() const { return dtype_; }
@@ -84,7 +84,7 @@ struct PairInfo {
   Dims point_shape;     // of the block as the package returns it
   BlockShape shape;
 
-  // Returns a package's output row-major: one row per point, or one where all are the same.
+  // Returns a package's output row-major: one row per point, or one if all are the same.
   Tensor rows(Tensor tensor) const;
   // Returns it as a block.
   Block block(Tensor tensor, const Chunk& chunk) const;
@@ -111,7 +111,7 @@ struct Chunk {
   bool by_values = false, by_parameters = false;
 
   newton::Reports reports;  // so far
-  Vector<Tensor> unknowns;  // if wanted, by position: where points failed, their last iterates
+  Vector<Tensor> unknowns;  // if wanted, by position: if points failed, their last iterates
   bool keep_unknowns = false;
   NonFinite non_finite;  // the first of them, once all results are there
 
@@ -135,7 +135,7 @@ class Segment {
   // Makes the outputs, and replaces the directions of the inputs by theirs. It may cost less than the blocks do.
   virtual void run_along(Chunk& chunk, Directions& directions) const;
 
-  // Returns the package, where all that the segment does is one run of it, on values and parameters as they are; and
+  // Returns the package, if all that the segment does is one run of it, on values and parameters as they are; and
   // the one that gives derivatives with respect to values, too.
   virtual const GraphCall* only_graph() const { return nullptr; }
   virtual const GraphCall* only_jacobian() const { return nullptr; }

@@ -53,13 +53,13 @@ Tensor negative_product(std::span<const Tensor> blocks, const std::vector<ValueG
   return product;
 }
 
-// Throws where a pair would lie outside of a matrix.
+// Throws if a pair would lie outside of a matrix.
 void expect_inside(const std::vector<PlacedPair>& pairs, std::int64_t rows, std::int64_t columns) {
   for (const PlacedPair& pair : pairs) {
     const BlockShape& shape = pair.info.shape;
     if (pair.row > rows - shape.output_size() || pair.column > columns - shape.input_size())
       throw misfit(shape.name, "The metadata places the derivative ", shape.name, " at (", pair.row, ", ", pair.column,
-                   ") of a matrix of ", rows, " by ", columns, ", where it does not fit");
+                   ") of a matrix of ", rows, " by ", columns, ", if it does not fit");
   }
 }
 

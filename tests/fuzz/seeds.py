@@ -2,7 +2,7 @@
 
     python tests/fuzz/seeds.py FOLDER        FOLDER/archive/..., FOLDER/elf/..., a folder per reader
 
-Texts are cut to the lines that readers look at. Objects are linked anew, without code: objects of
+Texts are cut to the lines that readers look at. Objects are linked again, without code: objects of
 packages have 300 kB, of which nearly all is never read.
 """
 

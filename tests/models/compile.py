@@ -341,7 +341,7 @@ def _renew_shipped(root: Path, recipe: Recipe) -> None:
 
 
 def renew_archive(jobs: int) -> None:
-    """Compile what the archive lacks, and write it anew, each package shrunk."""
+    """Compile what the archive lacks, and write it again, each package shrunk."""
     with ThreadPoolExecutor(jobs) as pool:
         folders = dict(zip(names(), pool.map(made, names()), strict=True))
     with tempfile.TemporaryDirectory() as scratch:

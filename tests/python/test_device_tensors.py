@@ -50,7 +50,7 @@ def magnitude(value: Any) -> float:
 
 
 def close(actual: Any, expected: Any, scale: float = 0.0) -> None:
-    """Equal but for round-off, by the greatest value, or by `scale`."""
+    """Equal except for round-off, by the greatest value, or by `scale`."""
     actual, expected = np.asarray(actual), np.asarray(expected)
     assert actual.shape == expected.shape
     assert actual.dtype == expected.dtype

@@ -102,7 +102,7 @@ def test_products_are_those_with_the_jacobian(artifacts: Artifacts, name: str) -
         assert_close(jvp[output], value, 1e-10)
     work = max(float(np.abs(w[output] * outputs[output]).max()) for output in pushed)
     for by, value in pulled.items():
-        # Where great terms cancel, as those by gamma~1 of radial_return do, round-off is left.
+        # If great terms cancel, as those by gamma~1 of radial_return do, round-off is left.
         assert_close(vjp[by], value, 1e-10, 1e-13 * work / max(np.abs(x[by]).max(), 1e-3))
 
 

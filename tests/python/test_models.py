@@ -50,7 +50,7 @@ def sources(folder: Path) -> Mapping[str, bytes]:
     return found
 
 
-@pytest.mark.everything("models are compiled anew")
+@pytest.mark.everything("models are compiled again")
 @pytest.mark.parametrize("name", models.names())
 def test_a_recipe_makes_what_is_archived(name: str, tmp_path: Path) -> None:
     pytest.importorskip("torch")

@@ -1,4 +1,4 @@
-"""A time step of 0, and what is no number: each host is told by name, and never to cut."""
+"""A time step of 0, and NaN: each host gets an error with the name, and never a cut."""
 
 from __future__ import annotations
 

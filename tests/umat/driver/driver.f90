@@ -7,7 +7,7 @@
 !   &material name = 'COMBINED_HARDENING', props = 200e3, 150, nprops = 2, nstatv = 13, ntens = 6, points = 1 /
 !   &step  time = 1, increments = 10    length of the step, and the increments it begins with
 !          strain = 1e-2, 0, 0, 0, 0, 0   what the step adds to the strain,
-!          free = F, T, T, T, T, T        but for the components of which the stress is to be zero
+!          free = F, T, T, T, T, T        except the components of which the stress is to be zero
 !          rotation = 0, 0, 0             how the material turns meanwhile: axis times angle
 !          temperature = 0, fields = 0    at the end of the step /
 !
