@@ -33,8 +33,6 @@ from neml2_capi.plugin.mapping import HOSTS, HostMapping, PluginError, check, gu
 __all__ = ["HOSTS", "PluginError", "make"]
 
 _MAGIC = b"neml2 artifact\n\0"
-#: Files of an artifact with packages; those of NEML2 3.0.0 to 3.0.6 lie side by side.
-_PACKAGES = ("metadata.json", "*_meta.json", "*.pt2", "cpu/float64/*", "kernels/float64/*")
 #: Characters of CMNAME.
 _LONGEST = 80
 
@@ -104,7 +102,7 @@ def make(
         archive = _kernels(root)
         has_packages = packages or archive is None or not _opens(archive)
         if archive is None or has_packages:
-            archive = _packed(_files(root, _PACKAGES))
+            archive = _packed(_whole(root))
         wanted.begin, wanted.size = sum(map(len, archives)), len(archive)
         archives.append(archive)
         materials.append((wanted, has_packages))
@@ -179,6 +177,17 @@ def _of_calculix(name: str, material: str) -> str:
 def _files(root: Path, patterns: tuple[str, ...]) -> dict[str, bytes]:
     paths = sorted(path for pattern in patterns for path in root.glob(pattern) if path.is_file())
     return {str(path.relative_to(root)): path.read_bytes() for path in paths}
+
+
+def _whole(root: Path) -> dict[str, bytes]:
+    """All files of an artifact."""
+    files = _files(root, ("metadata.json", "cpu/float64/*", "kernels/float64/*"))
+    if "metadata.json" not in files:
+        raise PluginError(
+            f"{root} is of NEML2 3.0.6 or before, which a plug-in does not hold: it has no "
+            "metadata.json. Compile the model again."
+        )
+    return files
 
 
 def _kernels(root: Path) -> bytes | None:

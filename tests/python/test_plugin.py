@@ -319,6 +319,14 @@ def test_a_mistake_in_the_mapping_is_told(tmp_path: Path, old: str, new: str, me
     assert not (tmp_path / "libsteel.so").exists()
 
 
+@pytest.mark.parametrize("name", ["elasticity_3.0.0", "creep_3.0.6"])
+def test_an_artifact_without_metadata_json_is_refused(
+    artifacts: Mapping[str, Path], tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(PluginError, match=r"no metadata\.json. Compile the model again"):
+        make(artifacts[name], tmp_path / "libold.so")
+
+
 def test_the_shell_alone_says_how_to_get_an_artifact(alone: Path) -> None:
     shell = shutil.copy(Path(library_path()).with_name("libneml2_plugin.so"), alone)
     done = subprocess.run([program(), shell], capture_output=True, text=True, env={**os.environ})

@@ -100,9 +100,6 @@ OTHERS = [
     "gmres",
     "warm_start",
     "substepping",
-    "elasticity_3.0.0",
-    "creep_3.0.3",
-    "creep_3.0.6",
     "creep_3.0.7",
 ]
 
