@@ -78,8 +78,8 @@ class Place(NamedTuple):
             raise self._refuse(
                 f"has the batch {own}; expected the call's, {batch}"
                 if self.written
-                else f"has the batch {own}, which would have to be repeated to the call's, "
-                f"{batch}: bind np.ascontiguousarray(np.broadcast_to(array, {batch + self.shape}))"
+                else f"has the batch {own}, which would have to be repeated to {batch}, the "
+                f"call's: bind np.ascontiguousarray(np.broadcast_to(array, {batch + self.shape}))"
             )
         stride = self._stride(array)
         if stride is None:  # one value

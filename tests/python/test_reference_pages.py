@@ -34,8 +34,10 @@ def exports(module: str) -> list[str]:
     folder = ROOT / "neml2_capi" / module
     file = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
     for node in ast.parse(file.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            return list(ast.literal_eval(node.value))
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value:
+            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+            if ast.unparse(target) == "__all__":
+                return list(ast.literal_eval(node.value))
     raise AssertionError(f"{file} has no __all__")
 
 
