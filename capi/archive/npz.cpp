@@ -1,8 +1,5 @@
 #include "capi/archive/npz.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <bit>
 #include <cerrno>
 #include <cstdint>
@@ -13,6 +10,7 @@
 #include "capi/archive/crc32.h"
 #include "capi/base/error.h"
 #include "capi/base/refusals.h"
+#include "capi/platform/files.h"
 
 namespace neml2_capi::archive {
 namespace {
@@ -80,44 +78,34 @@ std::string common_fields(const std::string& name, const std::string& content) {
   return fields;
 }
 
-void write_all(int file, const std::string& bytes, const fs::path& path) {
-  for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t written = ::write(file, bytes.data() + done, bytes.size() - done);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail(path, refusals::why(errno));
-    done += static_cast<std::size_t>(written);
-  }
-}
-
 // File under a temporary name, which disappears unless it is published under its final one.
 class Draft {
  public:
   explicit Draft(const fs::path& path)
       : path_(path), draft_(path.parent_path() / join(".", path.filename().string(), ".tmp")) {
-    file_ = ::open(draft_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file_ < 0) fail(path_, refusals::why(errno));
+    if (!file_.create(draft_)) fail(path_, refusals::why(errno));
   }
   ~Draft() {
-    if (file_ >= 0) ::close(file_);
-    ::unlink(draft_.c_str());
+    std::error_code ignored;
+    file_.close();
+    fs::remove(draft_, ignored);
   }
   Draft(const Draft&) = delete;
   Draft& operator=(const Draft&) = delete;
 
-  void put(const std::string& bytes) { write_all(file_, bytes, path_); }
+  void put(const std::string& bytes) {
+    if (!file_.write(bytes)) fail(path_, refusals::why(errno));
+  }
 
-  // A link never replaces a file. A rename, which does, is for file systems without links.
   void publish() {
-    if (::close(std::exchange(file_, -1)) != 0) fail(path_, refusals::why(errno));
-    if (::link(draft_.c_str(), path_.c_str()) == 0) return;
-    std::error_code ignored;
-    if (errno == EEXIST || fs::exists(path_, ignored)) fail(path_, "there is such a file already");
-    if (::rename(draft_.c_str(), path_.c_str()) != 0) fail(path_, std::strerror(errno));
+    if (!file_.close()) fail(path_, refusals::why(errno));
+    if (!platform::publish(draft_, path_))
+      fail(path_, errno == EEXIST ? "there is such a file already" : std::strerror(errno));
   }
 
  private:
   fs::path path_, draft_;
-  int file_ = -1;
+  platform::File file_;
 };
 
 }  // namespace

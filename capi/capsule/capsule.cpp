@@ -1,8 +1,5 @@
 #include "capi/capsule/capsule.h"
 
-#include <sys/utsname.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cctype>
 #include <chrono>
@@ -10,7 +7,6 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <numeric>
 #include <optional>
@@ -23,6 +19,7 @@
 #include "capi/base/log.h"
 #include "capi/graph/backend.h"
 #include "capi/model/remark.h"
+#include "capi/platform/process.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -35,24 +32,9 @@ constexpr std::int64_t most_points = 10000;
 
 std::string time_as(const char* format) {
   const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
+  const std::tm parts = platform::utc(now);
   char text[32];
   return {text, std::strftime(text, sizeof text, format, &parts)};
-}
-
-std::string host_name() {
-  utsname system{};
-  if (::uname(&system) != 0) return "";
-  return system.nodename;
-}
-
-std::string processor() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("model name") && line.find(": ") != line.npos) return line.substr(line.find(": ") + 2);
-  utsname system{};
-  return ::uname(&system) == 0 ? system.machine : "";
 }
 
 // Returns a text that may stand in the name of a file on any system.
@@ -232,9 +214,9 @@ void Capsule::write(std::int32_t status, const std::string& message, const std::
       out.member("provider", graph::library_of(graph::Runtime::builtin));
     });
     out.object("host", [&] {
-      out.member("name", host_name());
-      out.member("processor", processor());
-      out.member("process", ::getpid());
+      out.member("name", platform::host_name());
+      out.member("processor", platform::processor_name());
+      out.member("process", platform::process_id());
     });
     out.object("artifact", [&] { write_artifact(out, model_.metadata()); });
     out.object("options", [&] { write_options(out, options_); });
@@ -251,8 +233,8 @@ void Capsule::write(std::int32_t status, const std::string& message, const std::
   std::error_code failure;
   fs::create_directories(folder, failure);  // if it cannot be, opening the file says why
   const std::string model = model_.metadata().file.parent_path().filename().string();
-  const fs::path path = folder / plain(join("capsule-", model, "-", time_as("%Y%m%dT%H%M%SZ"), "-", host_name(), "-",
-                                            ::getpid(), "-", number, ".npz"));
+  const fs::path path = folder / plain(join("capsule-", model, "-", time_as("%Y%m%dT%H%M%SZ"), "-",
+                                            platform::host_name(), "-", platform::process_id(), "-", number, ".npz"));
   file.write(path);
   log::write(log::Channel::model, log::Level::warning, "the failed call was written to ", path.string(),
              "; rerun it with: neml2-capi replay ", path.string(),

@@ -1,7 +1,5 @@
 #include "capi/model/capsule_folder.h"
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -9,6 +7,7 @@
 
 #include "capi/base/error.h"
 #include "capi/base/locks.h"
+#include "capi/platform/process.h"
 #include "capi/platform/shared_object.h"
 
 namespace neml2_capi::model {
@@ -45,8 +44,8 @@ const CapsuleFolder* CapsuleFolder::of(std::string_view path) {
 }
 
 std::int64_t CapsuleFolder::next_number() const {
-  const pid_t self = ::getpid();
-  pid_t before = owner_.load();
+  const std::int64_t self = platform::process_id();
+  std::int64_t before = owner_.load();
   if (before != self && owner_.compare_exchange_strong(before, self)) count_.store(0);
   return ++count_;
 }

@@ -1,8 +1,6 @@
 // Folder of capsules, and how many were written to it.
 #pragma once
 
-#include <sys/types.h>
-
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -24,7 +22,7 @@ class CapsuleFolder {
 
  private:
   std::string path_;
-  mutable std::atomic<pid_t> owner_{0};
+  mutable std::atomic<std::int64_t> owner_{0};
   mutable std::atomic<std::int64_t> count_{0};
 };
 

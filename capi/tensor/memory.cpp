@@ -8,12 +8,13 @@
 
 #include "capi/base/locks.h"
 #include "capi/base/thread_end.h"
+#include "capi/platform/process.h"
 
 namespace neml2_capi::memory {
 namespace {
 
 void* from_system(std::size_t size) {
-  void* block = std::aligned_alloc(alignment, size);
+  void* block = platform::allocate(alignment, size);
   if (!block) throw std::bad_alloc();
   return block;
 }
@@ -66,9 +67,9 @@ class ProcessCache {
     return nullptr;
   }
   void keep(void* block, std::size_t size) {
-    if (size > limit) return std::free(block);
+    if (size > limit) return platform::release(block);
     const std::lock_guard lock(mutex_);
-    while (bytes_ + size > limit || count_ == blocks_.size()) std::free(remove(0));
+    while (bytes_ + size > limit || count_ == blocks_.size()) platform::release(remove(0));
     blocks_[count_++] = {block, size};
     bytes_ += size;
   }
@@ -101,7 +102,7 @@ constinit thread_local ThreadCache* thread_cache = nullptr;
 
 ThreadCache::~ThreadCache() {
   for (Waiting* first : first_)
-    while (first) std::free(std::exchange(first, first->next));
+    while (first) platform::release(std::exchange(first, first->next));
 }
 
 void* allocate_for(ThreadCache*& user, std::size_t size) {
@@ -113,7 +114,7 @@ void* allocate_for(ThreadCache*& user, std::size_t size) {
 void release_for(ThreadCache*& user, void* block, std::size_t size) noexcept {
   if (!user) attach(user);
   if (caching && size > ThreadCache::largest) return large_blocks.keep(block, size);
-  if (!user || !user->keep(block, SizeClass::of(size))) std::free(block);
+  if (!user || !user->keep(block, SizeClass::of(size))) platform::release(block);
 }
 
 void* allocate_elsewhere(std::size_t size) { return allocate_for(thread_cache, size); }

@@ -8,6 +8,7 @@
 
 #include "capi/base/floating_point.h"
 #include "capi/base/locks.h"
+#include "capi/platform/threads.h"
 #include "capi/threads/worker.h"
 
 namespace neml2_capi::threads {
@@ -22,7 +23,7 @@ class Pool {
       const std::lock_guard lock(mutex_);
       job_ = &job;
       vacancies_ = start_workers(helpers);
-      processors_ = processors_of_this_thread();
+      processors_ = platform::Processors::of_this_thread();
     }
     for (int i = 0; i < vacancies_at_start_; ++i) wake_.notify_one();
     job.work();
@@ -52,16 +53,16 @@ class Pool {
   }
 
   [[noreturn]] void live() {
-    cpu_set_t mine = processors_of_this_thread();
+    auto mine = platform::Processors::of_this_thread();
     std::unique_lock lock(mutex_);
     for (;;) {
       wake_.wait(lock, [&] { return vacancies_ > 0; });
       --vacancies_;
       ++working_;
       Job& job = *job_;
-      const cpu_set_t wanted = processors_;
+      const platform::Processors wanted = processors_;
       lock.unlock();
-      move_to(wanted, mine);
+      wanted.take_thread(mine);
       {
         const DefaultFloatingPoint environment;
         job.work();
@@ -75,7 +76,7 @@ class Pool {
   locks::Mutex mutex_;               // guards what follows
   locks::Condition wake_, done_;
   Job* job_ = nullptr;
-  cpu_set_t processors_{};
+  platform::Processors processors_;
   int workers_ = 0;
   int vacancies_ = 0, vacancies_at_start_ = 0;  // workers that may still begin
   int working_ = 0;
@@ -87,10 +88,7 @@ const locks::InChild forget_workers([] { pool.forget_workers(); });
 
 }  // namespace
 
-int available_processors() {
-  const cpu_set_t set = processors_of_this_thread();
-  return std::max(1, CPU_COUNT(&set));
-}
+int available_processors() { return platform::Processors::of_this_thread().count(); }
 
 void run(Job& job, int helpers) {
   if (helpers <= 0 || !pool.try_run(job, helpers)) job.work();

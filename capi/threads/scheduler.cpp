@@ -15,6 +15,7 @@
 #include "capi/base/floating_point.h"
 #include "capi/base/interrupt.h"
 #include "capi/base/locks.h"
+#include "capi/platform/threads.h"
 #include "capi/threads/worker.h"
 
 namespace neml2_capi::threads {
@@ -65,7 +66,7 @@ class Scheduler::Workers {
   bool include_this_thread() const { return self.workers == this; }
 
   std::vector<Failure> run(std::int64_t points, const Evaluate& evaluate) {
-    Dispatch dispatch{evaluate, processors_of_this_thread()};
+    Dispatch dispatch{evaluate, platform::Processors::of_this_thread()};
     dispatch.failures.reserve(workers_.size());  // each device fails at most once, so no worker allocates
     std::exception_ptr interruption;
     std::unique_lock lock(mutex_);
@@ -89,7 +90,7 @@ class Scheduler::Workers {
  private:
   struct Dispatch {
     const Evaluate& evaluate;
-    cpu_set_t processors;  // of the caller
+    platform::Processors processors;  // of the caller
     std::int64_t under_way = 0;
     bool ends = false;                      // no more sub-batches begin
     std::atomic<bool> interrupted = false;  // those under way end
@@ -157,7 +158,7 @@ class Scheduler::Workers {
   void live(std::size_t index) {
     self = {this, index};
     Worker& worker = workers_[index];
-    cpu_set_t mine = processors_of_this_thread();
+    auto mine = platform::Processors::of_this_thread();
     std::unique_lock lock(mutex_);
     for (;;) {
       worker.wake.wait(lock, [&] { return ending_ || !worker.waiting.empty(); });
@@ -167,7 +168,7 @@ class Scheduler::Workers {
       Dispatch& dispatch = *task.dispatch;
       if (!dispatch.ends) {
         lock.unlock();
-        move_to(dispatch.processors, mine);
+        dispatch.processors.take_thread(mine);
         std::exception_ptr error = evaluated(task);
         lock.lock();
         if (error) {

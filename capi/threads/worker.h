@@ -2,20 +2,12 @@
 // caller who gives them work.
 #pragma once
 
-#include <sched.h>
-
 #include <functional>
 #include <thread>
 
 #include "capi/base/error.h"
 
 namespace neml2_capi::threads {
-
-// Returns the processors that the calling thread may run on.
-cpu_set_t processors_of_this_thread();
-
-// Moves the calling thread to the processors `wanted`. `mine` holds those where it runs.
-void move_to(const cpu_set_t& wanted, cpu_set_t& mine);
 
 // Error of an evaluation in whose midst a function of the host forked: the child has none of the threads that took part.
 Error forked();

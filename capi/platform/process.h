@@ -1,0 +1,20 @@
+// This process, its machine, and memory of the system.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <string>
+
+namespace neml2_capi::platform {
+
+std::int64_t process_id();
+std::string host_name();
+std::string processor_name();
+std::tm utc(std::time_t time);
+
+// Returns memory of `size` bytes, a multiple of `alignment`, or null.
+void* allocate(std::size_t alignment, std::size_t size) noexcept;
+void release(void* block) noexcept;
+
+}  // namespace neml2_capi::platform
