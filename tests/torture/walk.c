@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "neml2_capi.h"
+#include "neml2_capi_experimental.h"
 
 enum { POINTS = 40, MOST = 12, MOST_BLOCKS = 16, VALUES = POINTS * 36 };
 
