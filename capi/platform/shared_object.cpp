@@ -43,6 +43,7 @@ void* open_shared(const char* path, std::string& reason, Opening how) {
   if (library) return library;
   const bool lacked_memory = errno == ENOMEM;  // the loader does not always say it
   const char* words = dlerror();
+  if (!words && how == Opening::only_if_there) return nullptr;  // that is no error of the loader's
   if (lacked_memory || tell_of_memory(words)) throw std::bad_alloc();
   reason = words;
   for (const int limit : {EMFILE, ENFILE})

@@ -1,6 +1,8 @@
 // Table of extern operators, and the call from a package into it.
 #include "capi/provider/operators.h"
 
+#include <array>
+#include <cstddef>
 #include <iterator>
 #include <stdexcept>
 
@@ -40,9 +42,19 @@ void call(RunContext& run, std::int64_t index, std::int64_t num_integers, const 
   node.function(run, node, tensors, integers);
 }
 
-const std::string names = [] {
-  std::string joined;
-  for (const Entry& entry : table) joined.append(joined.empty() ? "" : " ").append(entry.target);
+// The targets, separated by spaces. A load of the library cannot report that memory has run out: this takes none.
+constexpr std::size_t length = [] {
+  std::size_t total = 0;
+  for (const Entry& entry : table) total += std::string_view(entry.target).size() + 1;
+  return total;
+}();
+constexpr std::array<char, length> names = [] {
+  std::array<char, length> joined = {};
+  std::size_t end = 0;
+  for (const Entry& entry : table) {
+    if (end > 0) joined[end++] = ' ';
+    for (const char c : std::string_view(entry.target)) joined[end++] = c;
+  }
   return joined;
 }();
 
@@ -60,7 +72,7 @@ NML2_EXPORT Operator nml2_find_operator(const char* target) {
   return nullptr;
 }
 
-NML2_EXPORT const char* nml2_supported_operators() { return names.c_str(); }
+NML2_EXPORT const char* nml2_supported_operators() { return names.data(); }
 
 NML2_EXPORT Status nml2_torch_proxy_executor_call_function(RunContext* run, int index, int num_integers,
                                                            std::int64_t* integers, int num_tensors, Handle* tensors) {

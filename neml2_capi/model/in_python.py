@@ -65,7 +65,7 @@ class InPython(Native):
     @property
     def options(self) -> NativeOptions:
         """The solver options as a live mapping."""
-        return _Options(self, self._known_options)
+        return _Options(self, self._known_options, self._follow_options)
 
     def results(
         self, operation: Operation, inputs: Given, overrides: Given | None, directions: Any = None

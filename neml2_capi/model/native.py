@@ -50,10 +50,11 @@ class Native(Handle):
         self.signature = _read_signature(owner[0])
         on_cpu = self.signature.device[0] == lib.NEML2_DEVICE_CPU
         self.kind = kind if on_cpu else TORCH
-        # A call is over arrays of the host.
-        self._repeatable = source.devices is not None or self.runtime != "tensors"
         self._memories = memories()
         self._known_options = read_options(owner[0])
+        # A call is over arrays of the host.
+        self._on_host = source.devices is not None or self.runtime != "tensors"
+        self._follow_options()
         if "NEML2_CAPI_THREADS" not in os.environ:
             check(lib.neml2_model_option_set_number(owner[0], b"threads", 0.0))
         drain()
@@ -74,7 +75,11 @@ class Native(Handle):
     def options(self) -> NativeOptions:
         """The solver options as a live mapping."""
         # Made on demand: a mapping kept here would be a reference cycle.
-        return NativeOptions(self, self._known_options)
+        return NativeOptions(self, self._known_options, self._follow_options)
+
+    def _follow_options(self) -> None:
+        # What fails in a kept call is evaluated again, over tensors: a second capsule.
+        self._repeatable = self._on_host and not self.options["capsule"]
 
     @cached_property
     def implicit_segments(self) -> list[tuple[str, set[str]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from neml2_capi._ffi.errors import check
@@ -14,9 +14,11 @@ from neml2_capi._ffi.options import Option, Options
 class NativeOptions(Options):
     """The options of a model handle."""
 
-    def __init__(self, model: Handle, known: Mapping[str, Option]) -> None:
+    def __init__(
+        self, model: Handle, known: Mapping[str, Option], changed: Callable[[], None]
+    ) -> None:
         super().__init__(known)
-        self._model = model
+        self._model, self._changed = model, changed
 
     def _get(self, name: str) -> Any:
         handle = self._model._open()
@@ -34,6 +36,7 @@ class NativeOptions(Options):
             check(lib.neml2_model_option_set_text(handle[0], c_string(name), c_string(value)))
         else:
             check(lib.neml2_model_option_set_number(handle[0], c_string(name), value))
+        self._changed()
 
     def __repr__(self) -> str:
         return "<Options of a closed model>" if self._model.closed else super().__repr__()
