@@ -142,9 +142,7 @@ def test_points_that_fail_agree(artifacts: Artifacts, name: str) -> None:
 def test_a_residual_that_grows_beyond_its_bound_ends_the_point(
     artifacts: Artifacts, route: str
 ) -> None:
-    model = load(
-        artifacts, "viscoplastic", engine="python" if route == "python" else "native"
-    )
+    model = load(artifacts, "viscoplastic", engine="python" if route == "python" else "native")
     if route != "python":
         model.options["kernels"] = "required" if route == "kernels" else "off"
     strain = np.array([[1.0, -0.5, -0.5, 0.0, 0.0, 0.0]]) * [[1e-5], [1e-2]]
