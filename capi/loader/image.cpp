@@ -26,6 +26,23 @@ void look_up(Function*& function, void* library, const char* name) {
   function = reinterpret_cast<Function*>(dlsym(library, name));
 }
 
+// Opens the C++ library that packages need.
+StreamParts stream_parts() {
+  std::string reason;
+  void* const library = platform::open_shared(stream_library, reason, platform::Opening::for_ever);
+  StreamParts parts{};
+  if (library) {
+    parts.buffer_table = platform::function_of(library, stream_symbols[0]);
+    look_up(parts.make_buffer, library, stream_symbols[1]);
+    look_up(parts.make_stream, library, stream_symbols[2]);
+  }
+  if (!parts.buffer_table || !parts.make_buffer || !parts.make_stream)
+    throw Error(NEML2_ERROR_FILE, stream_library,
+                join("The C++ library of compiled packages, ", stream_library, ", cannot be used: ",
+                     library ? "it lacks streams" : reason.c_str(), ". Install it: it is GCC's libstdc++."));
+  return parts;
+}
+
 Provider open_provider() {
   const std::filesystem::path path = std::filesystem::path(platform::library_folder()) / provider_file;
   const auto fail = [&](const std::string& why) {
@@ -46,10 +63,14 @@ Provider open_provider() {
   look_up(provider.last_error, provider.library, "nml2_last_error");
   UseMemory use_memory = nullptr;
   UseOutput use_output = nullptr;
+  OpenStreams open_streams = nullptr;
   look_up(use_memory, provider.library, "nml2_use_memory");
   look_up(use_output, provider.library, "nml2_use_output");
-  if (!provider.find_operator || !provider.supported_operators || !provider.last_error || !use_memory || !use_output)
+  look_up(open_streams, provider.library, "nml2_open_streams");
+  if (!provider.find_operator || !provider.supported_operators || !provider.last_error || !use_memory || !use_output ||
+      !open_streams)
     throw fail("it is of another version");
+  open_streams(stream_parts());
   use_memory(memory::allocate_for, memory::release_for);
   use_output([](const char* text, std::size_t size) {
     log::write(log::Channel::model, log::Level::info, "a package printed: ", std::string_view(text, size));

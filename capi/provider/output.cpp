@@ -7,10 +7,6 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
-#include <new>
-#include <ostream>
-#include <streambuf>
-#include <utility>
 
 #include "capi/provider/exports.h"
 
@@ -46,39 +42,45 @@ int print_formatted(const char* format, va_list arguments) noexcept {
 
 bool is_printed(std::FILE* file) { return file == stderr || file == stdout; }
 
-class Lines final : public std::streambuf {
-  int_type overflow(int_type character) override {
-    const char text = traits_type::to_char_type(character);
-    if (!traits_type::eq_int_type(character, traits_type::eof())) print(&text, 1);
-    return traits_type::not_eof(character);
-  }
-  std::streamsize xsputn(const char* text, std::streamsize size) override {
-    print(text, static_cast<std::size_t>(size));
-    return size;
-  }
-};
+// Streams of libstdc++, which packages are compiled with, whatever the provider is compiled with: libc++'s are others. By
+// the Itanium ABI a buffer begins with the address of its virtual functions, which are these but for two.
+constexpr std::size_t stream_size = 272, buffer_words = 8, functions = 16, xsputn = 14, overflow = 15;
+constexpr std::size_t before_functions = 2;  // the offset to the top, and the type
 
-// Never destroyed: packages may print while the process ends.
-alignas(Lines) std::byte lines[sizeof(Lines)];
+constinit const void* table[functions] = {};
+alignas(16) constinit void* buffer[buffer_words] = {};
+
+std::ptrdiff_t put_text(void*, const char* text, std::ptrdiff_t size) noexcept {
+  print(text, static_cast<std::size_t>(size));
+  return size;
+}
+
+int put_character(void*, int character) noexcept {
+  if (character == EOF) return 0;
+  const char text = static_cast<char>(character);
+  print(&text, 1);
+  return static_cast<unsigned char>(text);
+}
 
 }  // namespace
 
 extern "C" {
-#define NML2_STREAM [[gnu::visibility("default")]] alignas(std::ostream) std::byte
-NML2_STREAM nml24cerr[sizeof(std::ostream)] = {};
-NML2_STREAM nml24cout[sizeof(std::ostream)] = {};
-NML2_STREAM nml24clog[sizeof(std::ostream)] = {};
+#define NML2_STREAM [[gnu::visibility("default")]] alignas(16) std::byte
+NML2_STREAM nml24cerr[stream_size] = {};
+NML2_STREAM nml24cout[stream_size] = {};
+NML2_STREAM nml24clog[stream_size] = {};
 #undef NML2_STREAM
 }
 
-namespace {
-
-[[gnu::constructor]] void open_streams() {
-  auto* const to = new (lines) Lines;
-  for (std::byte* stream : {nml24cerr, nml24cout, nml24clog}) new (stream) std::ostream(to);
+// The streams are never destroyed: packages may print while the process ends.
+NML2_EXPORT void nml2_open_streams(const neml2_capi::aoti::StreamParts& parts) {
+  std::copy_n(static_cast<const void* const*>(parts.buffer_table), functions, table);
+  table[xsputn] = reinterpret_cast<const void*>(put_text);
+  table[overflow] = reinterpret_cast<const void*>(put_character);
+  parts.make_buffer(buffer);
+  buffer[0] = table + before_functions;
+  for (std::byte* stream : {nml24cerr, nml24cout, nml24clog}) parts.make_stream(stream, buffer);
 }
-
-}  // namespace
 
 NML2_EXPORT void nml2_use_output(neml2_capi::aoti::Output write) { log_line.store(write, std::memory_order_release); }
 

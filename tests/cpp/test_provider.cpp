@@ -566,6 +566,10 @@ void what_is_printed_is_handed_over() {
   static std::string printed;
   find<void(Output)>("nml2_use_output")(
       [](const char* text, std::size_t size) { printed.append(text, size).append("|"); });
+  void* const library = dlopen(stream_library, RTLD_NOW);
+  const auto part = [&](int i) { return dlsym(library, stream_symbols[i]); };
+  find<void(const StreamParts&)>("nml2_open_streams")(
+      {part(0), reinterpret_cast<void (*)(void*)>(part(1)), reinterpret_cast<void (*)(void*, void*)>(part(2))});
   auto& errors = *find<std::ostream>("nml24cerr");
   errors << "Error: " << 7 << std::endl;
   errors << "no end";
