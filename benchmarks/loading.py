@@ -84,7 +84,7 @@ LOADINGS: dict[str, Callable[[Random, int], tuple[Arrays, Arrays]]] = {
     "radial_return": _strained("total_strain", _RETURN),
     "crystal": _crystal,
 }
-# What is loaded a little more if points repeat.
+# Inputs that grow a little from one repetition of the points to the next.
 _DRIVING = {"strain", "total_strain", "deformation_rate"}
 
 

@@ -34,7 +34,7 @@ class Measured:
 
 
 def value_of(target: Target, lines: Iterable[Measured]) -> float | None:
-    """What was measured for a target; None if it was not."""
+    """The measurement of a target; None if there is none."""
     for measured in lines:
         if target.upper not in measured.samples:
             continue

@@ -672,8 +672,8 @@ NEML2_CAPI int32_t neml2_model_parameter_set(neml2_model *model, const char *nam
  *
  *   atol             number   a point has converged when |r| < atol or r = 0, ...
  *   rtol             number   ... or when |r| / |r0| < rtol, with r0 the residual at the initial guess
- *   divtol           number   a point has failed once |r| > divtol |r0|; by default, that never happens. A host that cuts
- *                             its steps saves iterations that lead nowhere
+ *   divtol           number   a point has failed once |r| > divtol |r0|; unlimited by default. A host that cuts its
+ *                             steps saves iterations that lead nowhere
  *   miters           number   bound of the iteration count: at most miters - 1 Newton steps are made
  *   ls_type          text     line search: "BACKTRACKING" (Armijo) or "STRONG_WOLFE"
  *   ls_max_iters     number   bound of the trial count, exclusive; 1 switches the line search off
@@ -765,7 +765,7 @@ NEML2_CAPI int32_t neml2_model_option_get_text(const char **out, const neml2_mod
  * Vectors are float64 arrays (npoints, n), row-major, with n numbers per point, whatever the element type of the
  * model is. All points form one batch: the option `chunk` is ignored, and a promoted parameter of an implicit segment
  * must be one value for all points (else SHAPE). Substepping is left to you: a segment that would substep gives the
- * system of the whole increment. The solver options are ignored, except those of a Krylov linear solver.
+ * system of the whole increment. The solver options are ignored, except the options of a Krylov linear solver.
  *
  * A solve belongs to one thread at a time; any number of solves of one model may be under way at once.
  * ------------------------------------------------------------------------------------------- */

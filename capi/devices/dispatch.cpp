@@ -103,7 +103,7 @@ class Dispatch::Spread {
       : dispatch_(dispatch), model_(*dispatch.primary()), whole_(bindings), options_(options) {
     make_room(whole_.adjoints, Kind::input);
     make_room(whole_.parameter_adjoints, Kind::parameter);
-    // Made here, since memory waits in the thread that frees it: a device's thread's would gather in the caller.
+    // Made here: memory waits in the thread that frees it, so a device's thread would fill the caller's cache.
     for (const Variable& unknown : model_.variables(Kind::unknown))
       if (whole_.unknowns)
         iterates_.push_back(Tensor::empty(unknown.dtype, Dims{whole_.points}.then(unknown.point_shape)));
@@ -175,7 +175,7 @@ class Dispatch::Spread {
     }
   }
 
-  // Returns the arrays of some points. A block that is one for all points is the last points', as on one device,
+  // Returns the arrays of some points. A block that is one for all points comes from the last points, as on one device,
   // which writes it point after point; the others get `scratch`, for two devices must not write the same.
   Bindings slice(const threads::Scheduler::SubBatch& of, Vector<Tensor>& scratch) const {
     Bindings part = whole_;

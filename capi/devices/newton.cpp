@@ -61,7 +61,7 @@ PerPoint operator*(const PerPoint& a, double b) { return multiply(a.values, b); 
 PerPoint operator*(const PerPoint& a, const PerPoint& b) { return multiply(a.values, b.values); }
 PerPoint operator/(const PerPoint& a, const PerPoint& b) { return divide(a.values, b.values); }
 
-// What the rules compute with: tensors of a value for each point.
+// Numbers of the rules: tensors with a value for each point.
 struct OnDevice {
   using Norm = PerPoint;
   using Mask = PerPoint;
@@ -150,6 +150,7 @@ class Iteration {
   void search_along(const Groups& du) {
     const Tensor slope = dot(residual_, du), before = norm_;
     Tensor alpha = filled(DType::float64, {points_}, 1.0, device_);
+    const Tensor cutback = filled(DType::float64, {points_}, settings_.ls_cutback, device_);
     for (std::int64_t trial = 1;; ++trial) {
       Groups next;
       for (std::size_t i = 0; i < u_.size(); ++i)
@@ -159,7 +160,6 @@ class Iteration {
       const PerPoint enough = Rules::has_decreased(norm_, before, alpha, slope, settings_);
       const Tensor cut = both(left_, negated(enough.values));
       if (trial + 1 >= settings_.ls_max_iters || !any(cut)) return accept(next);
-      const Tensor cutback = filled(DType::float64, {points_}, settings_.ls_cutback, device_);
       alpha = choose(cut, divide(alpha, cutback), alpha);
     }
   }

@@ -28,7 +28,7 @@ enum class Operation {
   negated
 };
 
-// What a backend computes on its devices.
+// Computations of a backend on its devices.
 class Algebra {
  public:
   virtual ~Algebra() = default;

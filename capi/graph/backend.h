@@ -15,7 +15,7 @@
 
 namespace neml2_capi::graph {
 
-// What a graph is opened from: a file, or its content, which is not needed afterwards.
+// Source of a graph: a file, or its content, which may go once the graph is open.
 struct Source {
   Source(std::filesystem::path path) : path(std::move(path)) {}
   static Source in_memory(std::string_view content) {
@@ -33,7 +33,7 @@ struct Library {
   const char *path, *version;  // valid for the life of the process
 };
 
-// What a backend offers; null for what it does not.
+// Functions of a backend; null if it lacks one.
 struct Backend {
   const char* name;  // as -DNEML2_CAPI_BACKENDS has it
 

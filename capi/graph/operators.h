@@ -12,7 +12,7 @@ namespace neml2_capi::graph {
 // Call of a function of the host: its arguments and its outputs.
 class OperatorCall {
  public:
-  // Argument with its values: one, or those of a list.
+  // Argument with its value, or with the values of a list.
   struct Argument {
     const char* name;
     std::int32_t kind;              // NEML2_ARGUMENT_*

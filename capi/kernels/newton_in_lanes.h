@@ -7,7 +7,7 @@
 
 namespace neml2_capi::kernels::NML2_INSTRUCTION_SET {
 
-// What the rules compute with: a value for each lane.
+// Numbers of the rules: a value for each lane.
 template <class T>
 struct InLanes {
   using Norm = Wide<T>;

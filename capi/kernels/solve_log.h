@@ -1,4 +1,4 @@
-// What a walk in lanes writes to the log of Newton's method.
+// Log of Newton's method in lanes.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@
 
 namespace neml2_capi::newton {
 
-// One point.
+// Numbers of the rules: one point.
 struct Scalars {
   using Norm = double;
   using Mask = bool;
@@ -72,7 +72,7 @@ struct Rules {
   }
 };
 
-// What became of points.
+// Report of points, by one or several systems.
 template <class Numbers>
 struct Report {
   typename Numbers::Status status, iterations;

@@ -31,7 +31,7 @@ struct Mapping {
   std::vector<Variable> states, parameters, fields;
   std::vector<Constant> constants;
   std::vector<std::pair<std::string, double>> options;
-  std::size_t begin = 0, size = 0;  // of its artifact, among those of the library
+  std::size_t begin = 0, size = 0;  // of its artifact, in the artifacts of the library
 
   std::size_t nstatv() const { return end_of(states); }
   std::size_t nprops() const { return end_of(parameters); }

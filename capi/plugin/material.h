@@ -13,7 +13,7 @@
 namespace neml2_capi::plugin {
 
 struct Material {
-  std::size_t number = 0;  // among those of the library
+  std::size_t number = 0;  // among the materials of the library
   Mapping mapping;
   neml2::Model model;
   std::set<std::string> inputs{};

@@ -21,7 +21,7 @@ subroutine umat(stress, statev, ddsdde, sse, spd, scd, rpl, ddsddt, drplde, drpl
   type(neml2_model), save :: model
   logical, save :: loaded = .false.
   type(neml2_call) :: evaluation
-  ! Bound arrays are read and written in place. The second axis is that of points: there is one.
+  ! Bound arrays are read and written in place. The second axis counts points: there is one.
   real(real64), target :: strain(6, 1), old_strain(6, 1), new(6, 1), old(6, 1), plastic(1), old_plastic(1)
   real(real64), target :: x1(6, 1), old_x1(6, 1), x2(6, 1), old_x2(6, 1), tangent(6, 6, 1)
   real(real64), target :: now, before, e, yield_stress, cut(1)

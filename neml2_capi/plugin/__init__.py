@@ -53,7 +53,7 @@ def make(
     Parameters
     ----------
     artifact : path or sequence of paths
-        Its folder, or those of several.
+        Its folder, or several folders.
     output
         The library to write, lib<name>.so; a single material has its name.
     mapping : path or sequence of paths, optional

@@ -69,7 +69,7 @@ class HostMapping:
     host: str = ""
     stored_energy: str = ""
     dissipated_energy: str = ""
-    #: Where its artifact stands among those of the library.
+    #: Place of its artifact in the artifacts of the library.
     begin: int = 0
     size: int = 0
     states: list[Place] = field(default_factory=list)
