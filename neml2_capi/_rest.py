@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from neml2_capi._ffi.errors import Error
 from neml2_capi._ffi.library import lib
 from neml2_capi.model import Model
-from neml2_capi.umat import TEMPERATURES, TIMES
+from neml2_capi.umat.guess import TEMPERATURES, TIMES
 
 _STRAIN = 1e-3  # of which most materials have left, or are about to leave, elasticity
 _ROOM_TEMPERATURE = 300.0

@@ -1,5 +1,7 @@
 #include "capi/plugin/conventions.h"
 
+#include <algorithm>
+
 namespace neml2_capi::plugin {
 namespace {
 
@@ -31,32 +33,30 @@ std::size_t item_size(Kind kind) {
   return sizes[static_cast<int>(kind)];
 }
 
-void state_to_model(const Convention& convention, Kind kind, const double* from, std::size_t stride, const double* drot,
-                    double* to) {
+void item_to_model(const Convention& convention, Kind kind, const double* from, const double* drot, double* to) {
   if (kind == Kind::SYMMETRIC) {
-    to_model(convention, convention.stress, from, 6, stride, to);
+    to_model(convention, convention.stress, from, 6, 1, to);
     if (drot) turn_symmetric(drot, to);
-    return;
+  } else if (kind == Kind::TENSOR) {
+    double tensor[9];
+    for (int i = 0; i < 9; ++i) tensor[convention.tensor[i]] = from[i];
+    double turned[9];
+    if (drot) turn(drot, tensor, turned);
+    std::copy_n(drot ? turned : tensor, 9, to);
+  } else if (kind == Kind::VECTOR && drot) {
+    for (int i = 0; i < 3; ++i) to[i] = drot[i] * from[0] + drot[i + 3] * from[1] + drot[i + 6] * from[2];
+  } else {
+    std::copy_n(from, item_size(kind), to);
   }
-  double plain[9];
-  const std::size_t size = item_size(kind);
-  for (std::size_t i = 0; i < size; ++i) to[i] = plain[i] = from[i * stride];
-  if (!drot || kind == Kind::SCALAR) return;
-  if (kind == Kind::VECTOR) {
-    for (int i = 0; i < 3; ++i) to[i] = drot[i] * plain[0] + drot[i + 3] * plain[1] + drot[i + 6] * plain[2];
-    return;
-  }
-  double turned[9];
-  turn(drot, plain, turned);
-  for (int i = 0; i < 9; ++i) to[i] = turned[i];
 }
 
-void state_to_host(const Convention& convention, Kind kind, const double* from, std::size_t stride, double* to) {
-  if (kind == Kind::SYMMETRIC) {
-    to_host(convention, convention.stress, from, 6, stride, to);
-    return;
-  }
-  for (std::size_t i = 0; i < item_size(kind); ++i) to[i * stride] = from[i];
+void item_to_host(const Convention& convention, Kind kind, const double* from, double* to) {
+  if (kind == Kind::SYMMETRIC)
+    to_host(convention, convention.stress, from, 6, 1, to);
+  else if (kind == Kind::TENSOR)
+    for (int i = 0; i < 9; ++i) to[i] = from[convention.tensor[i]];
+  else
+    std::copy_n(from, item_size(kind), to);
 }
 
 }  // namespace neml2_capi::plugin

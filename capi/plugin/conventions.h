@@ -15,15 +15,17 @@
 namespace neml2_capi::plugin {
 
 struct Convention {
-  int place[6];           // of the host's component i, in NEML2's order
-  double strain, stress;  // what a shear component of the host is multiplied by to be NEML2's
+  int place[6];                                 // of the host's component i, in NEML2's order
+  double strain, stress;                        // what a shear component of the host is multiplied by to be NEML2's
+  int tensor[9] = {0, 1, 2, 3, 4, 5, 6, 7, 8};  // the same of a tensor, which NEML2 has row by row
+  bool in_sequence = false;  // variables stand one behind another, without the stress, not at places of the mapping
 };
 
 inline constexpr double ROOT = 1.4142135623730951;
 inline constexpr Convention UMAT{{0, 1, 2, 5, 4, 3}, ROOT / 2, ROOT};
 inline constexpr Convention KRATOS{{0, 1, 2, 5, 3, 4}, ROOT / 2, ROOT};
 inline constexpr Convention VUMAT{{0, 1, 2, 5, 3, 4}, ROOT, ROOT};
-inline constexpr Convention GENERIC{{0, 1, 2, 5, 4, 3}, 1, 1};
+inline constexpr Convention GENERIC{{0, 1, 2, 5, 4, 3}, 1, 1, {0, 4, 8, 1, 3, 2, 6, 5, 7}, true};
 
 // `to` (6 numbers, NEML2's) from the first `count` components of the host, at distance `stride`; the others are 0.
 inline void to_model(const Convention& convention, double shear, const double* from, int count, std::size_t stride,
@@ -38,11 +40,10 @@ inline void to_host(const Convention& convention, double shear, const double* fr
   for (int i = 0; i < count; ++i) to[std::size_t(i) * stride] = from[convention.place[i]] / (i < 3 ? 1 : shear);
 }
 
-// One item of a state variable from STATEV, turned with the material by `drot` (column-major, as Fortran has it; null:
-// not at all), and back. Tensors stand row by row, symmetric ones in the host's order with shear of stress.
-void state_to_model(const Convention& convention, Kind kind, const double* from, std::size_t stride, const double* drot,
-                    double* to);
-void state_to_host(const Convention& convention, Kind kind, const double* from, std::size_t stride, double* to);
+// One item of a state variable, turned with the material by `drot` (column-major, as Fortran has it; null: not at all),
+// and back. A symmetric tensor has shear of stress.
+void item_to_model(const Convention& convention, Kind kind, const double* from, const double* drot, double* to);
+void item_to_host(const Convention& convention, Kind kind, const double* from, double* to);
 
 std::size_t item_size(Kind kind);
 

@@ -10,7 +10,7 @@
 #include <exception>
 #include <string>
 
-#include "capi/plugin/conventions.h"
+#include "capi/plugin/arguments.h"
 #include "capi/plugin/fatal.h"
 #include "capi/plugin/material.h"
 #include "capi/plugin/point.h"
@@ -31,9 +31,6 @@ constexpr Words WORDS{"s0.gradients",
                       "s1.external_state_variables",
                       "K"};
 
-// The order of a tensor of MFront's, in one row by row.
-constexpr int TENSOR_ORDER[9] = {0, 4, 8, 1, 3, 2, 6, 5, 7};
-
 // The request in K[0].
 enum class Operator { NONE, ELASTIC, SECANT, TANGENT };
 
@@ -52,27 +49,6 @@ Wanted wanted(double code) {
                         : size <= 2.5 ? Operator::SECANT
                                       : Operator::TANGENT;
   return {sound, code < -0.5, kind};
-}
-
-void item_to_model(Kind kind, const double* from, double* to) {
-  if (kind != Kind::TENSOR) return state_to_model(GENERIC, kind, from, 1, nullptr, to);
-  for (int i = 0; i < 9; ++i) to[TENSOR_ORDER[i]] = from[i];
-}
-
-void item_to_host(Kind kind, const double* from, double* to) {
-  if (kind != Kind::TENSOR) return state_to_host(GENERIC, kind, from, 1, to);
-  for (int i = 0; i < 9; ++i) to[i] = from[TENSOR_ORDER[i]];
-}
-
-// Calls function(kind, numbers of the host, numbers of a workspace) for each item of each state.
-template <class Host, class Own, class Function>
-void for_states(const Material& m, Host* host, Own* own, Function function) {
-  for (std::size_t k = 0; k < m.mapping.states.size(); ++k) {
-    const Variable& state = m.mapping.states[k];
-    if (state.name == m.mapping.stress) continue;
-    const std::size_t size = item_size(state.kind);
-    for (std::size_t i = 0; i < state.size; i += size, host += size) function(state.kind, host, own + m.places[k] + i);
-  }
 }
 
 // Refuses a null pointer to what is needed.
@@ -102,7 +78,7 @@ void gather(const BehaviourData& d, const Material& m, const Wanted& what, Works
   to_model(GENERIC, GENERIC.strain, d.s0.gradients, 6, 1, w.old_strain.data());
   to_model(GENERIC, GENERIC.strain, what.prediction ? d.s0.gradients : d.s1.gradients, 6, 1, w.strain.data());
   to_model(GENERIC, GENERIC.stress, d.s0.forces, 6, 1, w.old_state.data());
-  for_states(m, d.s0.states, w.old_state.data(), item_to_model);
+  states_to_model(m, GENERIC, d.s0.states, 1, nullptr, w.old_state.data());
   w.old_time = 0;
   w.time = d.dt;
   const double *before = d.s0.external, *now = what.prediction ? d.s0.external : d.s1.external;
@@ -110,19 +86,14 @@ void gather(const BehaviourData& d, const Material& m, const Wanted& what, Works
     w.old_temperature[0] = *before++;
     w.temperature[0] = *now++;
   }
-  for (const Variable& field : map.fields) {
-    w.old_fields[field.first] = *before++;
-    w.fields[field.first] = *now++;
-  }
-  const double* property = d.s1.properties;
-  for (const Variable& parameter : map.parameters)
-    for (std::size_t i = 0; i < parameter.size; ++i) w.parameters[parameter.first + i] = *property++;
+  fields_to_model(m, GENERIC, before, 1, w.old_fields.data());
+  fields_to_model(m, GENERIC, now, 1, w.fields.data());
+  parameters_to_model(m, GENERIC, d.s1.properties, w.parameters.data());
 }
 
 void scatter(const Material& m, const Workspace& w, const BehaviourData& d) {
   to_host(GENERIC, GENERIC.stress, w.state.data(), 6, 1, d.s1.forces);
-  for_states(m, d.s1.states, w.state.data(),
-             [](Kind kind, double* to, const double* from) { item_to_host(kind, from, to); });
+  states_to_host(m, GENERIC, w.state.data(), 1, d.s1.states);
   if (!m.mapping.stored_energy.empty() && d.s1.stored) *d.s1.stored = w.stored[0];
   if (!m.mapping.dissipated_energy.empty() && d.s1.dissipated) *d.s1.dissipated = w.dissipated[0];
 }

@@ -1,6 +1,7 @@
 #include "capi/plugin/mapping.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "capi/base/json_document.h"
 
@@ -9,11 +10,22 @@ namespace {
 
 std::size_t size(const Json& value) { return static_cast<std::size_t>(value.integer()); }
 
-std::vector<Variable> variables(const Json& list) {
+Kind kind_of(const std::string& name) {
+  constexpr const char* names[] = {"scalar", "vector", "symmetric", "tensor"};
+  return static_cast<Kind>(std::ranges::find(names, name) - std::begin(names));
+}
+
+// `place` is the key of their places in the array of the host, which are counted from 1.
+std::vector<Variable> variables(const Json& list, const char* place) {
   std::vector<Variable> found;
-  for (const Json& item : list.elements())
-    found.push_back({item.at("name").text(), static_cast<Kind>(item.at("kind").integer()), size(item.at("first")),
-                     size(item.at("size"))});
+  for (const Json& item : list.elements()) {
+    Variable variable;
+    variable.name = item.at("name").text();
+    variable.size = size(item.at("size"));
+    variable.first = size(item.at(place)) - 1;
+    if (const auto kind = item.find("kind")) variable.kind = kind_of(kind->text());
+    found.push_back(variable);
+  }
   return found;
 }
 
@@ -27,11 +39,11 @@ Mapping mapping_of(const Json& json) {
   mapping.temperature = json.at("temperature").text();
   mapping.stored_energy = json.at("stored_energy").text();
   mapping.dissipated_energy = json.at("dissipated_energy").text();
-  mapping.states = variables(json.at("states"));
-  mapping.parameters = variables(json.at("parameters"));
-  mapping.fields = variables(json.at("fields"));
+  mapping.states = variables(json.at("states"), "statev");
+  mapping.parameters = variables(json.at("parameters"), "props");
+  mapping.fields = variables(json.at("fields"), "predef");
   for (const Json& item : json.at("constants").elements())
-    mapping.constants.push_back({item.at("name").text(), item.at("values").numbers()});
+    mapping.constants.push_back({item.at("name").text(), item.at("value").numbers()});
   for (const auto& [name, value] : json.at("options").members()) mapping.options.emplace_back(name, value.number());
   mapping.begin = size(json.at("begin"));
   mapping.size = size(json.at("size"));

@@ -41,7 +41,7 @@ struct Mapping {
   static std::size_t end_of(const std::vector<Variable>& variables);
 };
 
-// Reads the JSON that neml2_capi/plugin writes: a mapping for each material.
+// Reads the JSON that neml2_capi/umat/properties.py writes: a mapping for each material.
 std::vector<Mapping> read_mappings(std::string_view json);
 
 }  // namespace neml2_capi::plugin

@@ -13,7 +13,6 @@
 #include "capi/loader/image.h"
 #include "capi/platform/memory_file.h"
 #include "capi/platform/shared_object.h"
-#include "capi/plugin/conventions.h"
 #include "capi/plugin/payload.h"
 
 namespace neml2_capi::plugin {
@@ -107,24 +106,6 @@ void require(int given, std::size_t needed, const char* what, const char* remedy
   if (given >= 0 && std::size_t(given) >= needed) return;
   refuse("there are " + std::to_string(given) + " " + what + ", and the material needs " + std::to_string(needed) +
          ": " + remedy + ".");
-}
-
-void states_to_model(const Material& m, const Convention& convention, const double* statev, std::size_t stride,
-                     const double* drot, double* row) {
-  for (std::size_t k = 0; k < m.mapping.states.size(); ++k) {
-    const Variable& state = m.mapping.states[k];
-    for (std::size_t i = 0; i < state.size; i += item_size(state.kind))
-      state_to_model(convention, state.kind, statev + (state.first + i) * stride, stride, drot, row + m.places[k] + i);
-  }
-}
-
-void states_to_host(const Material& m, const Convention& convention, const double* row, std::size_t stride,
-                    double* statev) {
-  for (std::size_t k = 0; k < m.mapping.states.size(); ++k) {
-    const Variable& state = m.mapping.states[k];
-    for (std::size_t i = 0; i < state.size; i += item_size(state.kind))
-      state_to_host(convention, state.kind, row + m.places[k] + i, stride, statev + (state.first + i) * stride);
-  }
 }
 
 std::string material_name(const char* cmname) {

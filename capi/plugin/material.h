@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "capi/plugin/conventions.h"
 #include "capi/plugin/mapping.h"
 
 namespace neml2_capi::plugin {
@@ -39,12 +38,6 @@ std::string material_name(const char* cmname);
 
 // Refuses fewer items of STATEV, PROPS and the like than the material needs.
 void require(int given, std::size_t needed, const char* what, const char* remedy);
-
-// All states of a point from STATEV, whose values stand `stride` apart, to its row in a workspace, and back.
-void states_to_model(const Material& material, const Convention& convention, const double* statev, std::size_t stride,
-                     const double* drot, double* row);
-void states_to_host(const Material& material, const Convention& convention, const double* row, std::size_t stride,
-                    double* statev);
 
 // Arrays in the model's notation, point by point, and the call that they are bound to. One for each thread.
 class Workspace {

@@ -3,13 +3,12 @@
 // Given are the strain at the beginning and the end of the increment, time, temperature and predefined fields. If
 // STRESS and STRAN come turned by DROT, STATEV is turned here. In a finite-strain analysis that is a law in the frame
 // that turns with the material, of logarithmic strain and Cauchy stress.
-#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <string>
 #include <utility>
 
-#include "capi/plugin/conventions.h"
+#include "capi/plugin/arguments.h"
 #include "capi/plugin/fatal.h"
 #include "capi/plugin/hosts.h"
 #include "capi/plugin/material.h"
@@ -66,7 +65,6 @@ const Host& host_of(const Material& m, const double* pnewdt) {
 }
 
 void gather(const Arguments& a, const Material& m, const Host& host, Workspace& w) {
-  const Mapping& map = m.mapping;
   const Convention& c = *host.convention;
   double strain[6];
   for (int i = 0; i < a.ntens; ++i) strain[i] = a.stran[i] + a.dstran[i];
@@ -79,12 +77,12 @@ void gather(const Arguments& a, const Material& m, const Host& host, Workspace& 
     w.old_temperature[0] = *a.temp;
     w.temperature[0] = *a.temp + *a.dtemp;
   }
-  for (std::size_t i = 0; host.has_fields && i < map.nfields(); ++i) {
-    w.old_fields[i] = a.predef[i];
-    w.fields[i] = a.predef[i] + a.dpred[i];
+  if (host.has_fields) {
+    fields_to_model(m, c, a.predef, 1, w.old_fields.data());
+    for (std::size_t i = 0; i < w.fields.size(); ++i) w.fields[i] = w.old_fields[i] + a.dpred[i];
   }
   states_to_model(m, c, a.statev, 1, host.turns ? a.drot : nullptr, w.old_state.data());
-  std::copy_n(a.props, w.parameters.size(), w.parameters.begin());
+  parameters_to_model(m, c, a.props, w.parameters.data());
 }
 
 // DDSDDE(i, j) = d stress(i) / d strain(j), column by column.

@@ -8,7 +8,7 @@
 #include <exception>
 #include <string>
 
-#include "capi/plugin/conventions.h"
+#include "capi/plugin/arguments.h"
 #include "capi/plugin/fatal.h"
 #include "capi/plugin/material.h"
 #include "capi/plugin/point.h"
@@ -63,12 +63,10 @@ void gather(const Block& b, const Material& m, Workspace& w) {
     states_to_model(m, VUMAT, b.state_old + p, n, nullptr, &w.old_state[m.row * p]);
     w.old_temperature[p] = b.temp_old[p];
     w.temperature[p] = b.temp_new[p];
-    for (std::size_t f = 0; f < map.nfields(); ++f) {
-      w.old_fields[p * map.nfields() + f] = b.field_old[p + f * n];
-      w.fields[p * map.nfields() + f] = b.field_new[p + f * n];
-    }
+    fields_to_model(m, VUMAT, b.field_old + p, n, w.old_fields.data() + p * map.nfields());
+    fields_to_model(m, VUMAT, b.field_new + p, n, w.fields.data() + p * map.nfields());
   }
-  std::copy_n(b.props, w.parameters.size(), w.parameters.begin());
+  parameters_to_model(m, VUMAT, b.props, w.parameters.data());
 }
 
 void scatter(const Block& b, const Material& m, const Workspace& w) {

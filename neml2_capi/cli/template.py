@@ -14,7 +14,7 @@ from neml2_capi._ffi.variables import Variable
 from neml2_capi._rest import plausible
 from neml2_capi.cli.driver_file import prescribed
 from neml2_capi.cli.screen import shape
-from neml2_capi.umat import TEMPERATURES, TIMES
+from neml2_capi.umat.guess import TEMPERATURES, TIMES
 
 _HEAD = """\
 # Run it with: neml2-capi run {file}

@@ -28,7 +28,9 @@ from neml2_capi._ffi.source import NativeSource
 from neml2_capi.kernels.folder import KernelError, read_metadata
 from neml2_capi.model import Model
 from neml2_capi.plugin.elf import with_segment
-from neml2_capi.plugin.mapping import HOSTS, HostMapping, PluginError, check, guessed, read
+from neml2_capi.umat.file import check, read
+from neml2_capi.umat.guess import guess
+from neml2_capi.umat.properties import HOSTS, Mapping, PluginError
 
 __all__ = ["HOSTS", "PluginError", "make"]
 
@@ -96,7 +98,8 @@ def make(
     archives: list[bytes] = []
     for root, file, name in zip(roots, files, names, strict=True):
         with Model(root) as model:
-            wanted = guessed(model, name) if file is None else read(file, model)
+            wanted = _guessed(model) if file is None else read(file, model)
+            wanted.material = wanted.material or name
             wanted.host = host or wanted.host
             check(wanted, model)
         archive = _kernels(root)
@@ -119,11 +122,22 @@ def make(
     return list(_told(materials, output))
 
 
+def _guessed(model: Model) -> Mapping:
+    """The mapping as `neml2-capi umat` would draft it."""
+    mapping = guess(model)
+    if mapping.unknown:
+        raise PluginError(
+            f"What is the input {mapping.unknown[0].name!r}? Draft a mapping file with neml2-capi "
+            "umat, say in it what it is, and give it with --mapping."
+        )
+    return mapping
+
+
 def _several(paths: Paths) -> list[Path]:
     return [Path(p) for p in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
 
 
-def _require_names(mappings: Sequence[HostMapping]) -> None:
+def _require_names(mappings: Sequence[Mapping]) -> None:
     """Raise PluginError unless a host can name each material."""
     names = [mapping.material.lower() for mapping in mappings]
     for name in names:
@@ -141,20 +155,17 @@ def _require_names(mappings: Sequence[HostMapping]) -> None:
         raise PluginError("The mapping files are for different hosts: say which with --host.")
 
 
-def _told(materials: Sequence[tuple[HostMapping, bool]], output: Path) -> Iterator[str]:
+def _told(materials: Sequence[tuple[Mapping, bool]], output: Path) -> Iterator[str]:
     size = output.stat().st_size / 1e6
     packages = any(has_packages for _, has_packages in materials)
     yield f"{output}: {size:.1f} MB, {'packages and kernels' if packages else 'kernels'}"
     for mapping, _ in materials:
         if len(materials) > 1:
             yield f"CMNAME {mapping.material.upper()}"
-        for name, places in (("STATEV", mapping.states), ("PROPS", mapping.parameters)):
-            for place in places:
-                last = place.first + place.size - 1
-                where = f"{place.first}" if last == place.first else f"{place.first} to {last}"
-                yield f"{name:6} {where:10} {place.name}"
+        for slot in (*mapping.states, *mapping.parameters):
+            yield f"{slot.array:6} {slot.range:10} {slot.name}"
         for constant in mapping.constants:
-            yield f"value  {', '.join(f'{v:g}' for v in constant.values):10} {constant.name}"
+            yield f"value  {', '.join(f'{v:g}' for v in constant.value):10} {constant.name}"
     if materials[0][0].host in ("", "calculix"):
         several = materials[0][0].material.upper() if len(materials) > 1 else "1"
         yield _of_calculix(output.name, several)

@@ -23,7 +23,7 @@ from scipy.spatial.transform import Rotation
 from neml2_capi import Model
 from neml2_capi._ffi.library import library_path
 from neml2_capi.plugin import PluginError, make
-from neml2_capi.umat import Mapping
+from neml2_capi.umat.properties import Mapping
 
 Array = NDArray[np.float64]
 

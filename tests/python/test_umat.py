@@ -27,13 +27,14 @@ from abaqus import (
     rotations,
     tensor,
 )
-from native import PREBUILT, needs_fortran, run
+from native import PREBUILT, ROOT, needs_fortran, run
 from scipy.spatial.transform import Rotation
 
 from neml2_capi import FatalError, Model
 from neml2_capi._ffi.variables import Derivative, History, Variable, Variables
-from neml2_capi.plugin.mapping import guessed
-from neml2_capi.umat import DraftError, draft, guess
+from neml2_capi.umat import DraftError, draft
+from neml2_capi.umat.guess import guess
+from neml2_capi.umat.properties import KEYS
 
 pytestmark = pytest.mark.native
 
@@ -345,6 +346,13 @@ def test_the_example_is_a_umat_by_hand(tmp_path: Path, strain: Sequence[float]) 
     assert_equals_the_direct_call(case, result, Model(HARDENING), 1e-12)
 
 
+def test_the_page_of_plug_ins_has_each_property_of_a_mapping() -> None:
+    page = (ROOT / "docs" / "hosts" / "plug-in.md").read_text(encoding="utf-8").splitlines()
+    rows = [f"| `&{group}` | `{key}` | {KEYS[group][key]} |" for group in KEYS for key in KEYS[group]]
+    first = page.index(rows[0])
+    assert page[first : first + len(rows)] == rows
+
+
 # ------------------------------------------------------------------------------------------------
 # Drafts
 # ------------------------------------------------------------------------------------------------
@@ -459,7 +467,7 @@ def test_a_plug_in_of_an_older_artifact_knows_kinds_by_their_shapes() -> None:
     law = Law([], [_variable(name, "", *shape) for name, shape in shapes.items()])
     law.inputs = Variables("input", [replace(v, type="") for v in law.inputs])
     law.outputs = Variables("output", [replace(v, type="") for v in law.outputs])
-    states = guessed(law, "older").states  # type: ignore[arg-type]
+    states = guess(law).states  # type: ignore[arg-type]
     assert [state.kind for state in states] == ["scalar", "vector", "tensor", "symmetric"]
 
 

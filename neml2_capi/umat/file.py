@@ -1,0 +1,178 @@
+"""The mapping file, read and checked against the model."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from neml2_capi._document import Node, read_text
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.variables import Variables
+from neml2_capi.model import Model
+from neml2_capi.umat.properties import (
+    ENERGIES,
+    HOSTS,
+    KEYS,
+    Constant,
+    Field,
+    Mapping,
+    Parameter,
+    PluginError,
+    Slot,
+    State,
+    size_of,
+)
+
+
+def read(file: str | os.PathLike[str], model: Model) -> Mapping:
+    """Read a mapping file, which `neml2-capi umat` drafts, and check it against the model."""
+    try:
+        return _read(Path(file), model)
+    except FatalError as error:
+        raise PluginError(str(error)) from error
+
+
+def _read(file: Path, model: Model) -> Mapping:
+    groups = _groups(file)
+    found = groups.get("material", [])
+    if len(found) != 1:
+        raise PluginError(
+            f"{file}: the group &material is {'there twice' if found else 'missing'}."
+        )
+    texts: dict[str, Any] = {
+        key: entry.text("a text in quotes").strip() or each.default
+        for key, each in Mapping.texts().items()
+        if (entry := found[0].find(key)) and entry.value is not None
+    }
+    fields = groups.get("field", [])
+    mapping = Mapping(
+        file.stem,
+        **texts,
+        states=list(_entries(State, groups.get("state", []), model.outputs)),
+        parameters=list(_entries(Parameter, groups.get("parameter", []), model.parameters)),
+        fields=list(_entries(Field, [g for g in fields if "value" not in g], model.inputs)),
+        constants=[_constant(g, model.inputs) for g in fields if "value" in g],
+    )
+    named = [constant.name for constant in mapping.constants]
+    for constant in list(mapping.constants):  # what is constant was so before
+        before = f"{constant.name}~1"
+        if before in model.inputs.names and before not in named:
+            variable = model.inputs[model.inputs.names.index(before)]
+            mapping.constants.append(Constant(variable, constant.value))
+    for option in groups.get("option", []):
+        name = option.required("name", "the name of an option of a model").text("a text in quotes")
+        mapping.options[name] = option.required("value", "a number").number()
+    return mapping
+
+
+S = TypeVar("S", bound=Slot)
+
+
+def _entries(of: type[S], groups: Iterable[Node], variables: Variables) -> Iterator[S]:
+    """The groups of one kind, of which a variable has one at most."""
+    seen: set[str] = set()
+    for group in groups:
+        entry = of.read(group, variables)
+        if entry.name in seen:
+            raise PluginError(f"There are two groups of {entry.name!r}, with {of.array.lower()}.")
+        seen.add(entry.name)
+        yield entry
+
+
+def _constant(group: Node, inputs: Variables) -> Constant:
+    constant = Constant.read(group, inputs)
+    if "predef" in group:
+        raise PluginError(
+            f"{constant.name!r} has a value and a place: either it is the constant of value, or "
+            "the predefined field of predef."
+        )
+    return constant
+
+
+_TEXTS = re.compile(r"""'[^'\n]*'|"[^"\n]*"|![^\n]*""")
+_GROUPS = re.compile(r"""\s*(&\w+[^&/'"]*(/|&end)[^\n&]*\s*)*""", re.IGNORECASE)
+
+
+def _groups(file: Path) -> dict[str, list[Node]]:
+    """The groups of a file by name, as tables."""
+    try:
+        import f90nml
+    except ImportError as error:
+        raise PluginError(
+            "A mapping file is read by f90nml: pip install 'neml2_capi[cli]'"
+        ) from error
+    if not file.exists():
+        raise PluginError(f"There is no {file}. To draft one: neml2-capi umat ARTIFACT")
+    text = read_text(file)
+    # The parser passes over what is not ended, or not begun.
+    if not _GROUPS.fullmatch(_TEXTS.sub("", text)):
+        raise PluginError(
+            f"{file} is not a list of groups, each of which begins with & and ends with /. Texts "
+            "are in quotes, and a comment begins with !."
+        )
+    try:
+        parsed = f90nml.reads(text).items()
+    except Exception as error:  # whatever its parser falls over
+        raise PluginError(
+            f"{file} is not a list of groups as Fortran reads them: "
+            f"{error or type(error).__name__}."
+        ) from error
+    result: dict[str, list[Node]] = {}
+    for name, several in parsed:
+        for group in several if isinstance(several, list) else [several]:
+            nodes = result.setdefault(name, [])
+            number = f"[{len(nodes)}]" if nodes else ""
+            nodes.append(Node(file, f"&{name}{number}", dict(group)))
+    for name, groups in result.items():
+        if name not in KEYS:
+            raise PluginError(f"{file}: there is no group &{name}; it can be &{', &'.join(KEYS)}.")
+        for unknown in {key for group in groups for key in group.value} - KEYS[name].keys():
+            raise PluginError(
+                f"{file}: &{name} has no {unknown}; it can have {', '.join(sorted(KEYS[name]))}."
+            )
+    return result
+
+
+def check(mapping: Mapping, model: Model) -> None:
+    """Raise PluginError if an input has no argument, or two states share one."""
+    if mapping.host and mapping.host not in HOSTS:
+        raise PluginError(f"There is no host {mapping.host!r}; it can be {', '.join(HOSTS)}.")
+    pair = (mapping.stress, mapping.strain)
+    if pair not in {(d.output, d.variable) for d in model.derivatives}:
+        raise PluginError(
+            f"The artifact has no derivative of {pair[0]!r} by {pair[1]!r}, which hosts need. "
+            f"Compile it with: -d {pair[0]}:{pair[1]}"
+        )
+    places = [mapping.strain, mapping.time, mapping.temperature]
+    places += [entry.name for entry in (*mapping.states, *mapping.fields)]
+    given = [*places, *(constant.name for constant in mapping.constants)]
+    given += [f"{name}~1" for name in (*given, mapping.stress)]
+    for name in model.inputs.names:
+        if name not in given:
+            raise PluginError(
+                f"The input {name!r} is not in the mapping. It can be strain, time or temperature "
+                "of &material, a predefined field or a constant (&field), or the history of a "
+                "&state."
+            )
+    for index, constant in enumerate(mapping.constants):
+        others = [*places, *(other.name for other in mapping.constants[:index])]
+        if constant.name in others:
+            raise PluginError(
+                f"{constant.name!r} is a constant, and something else in the mapping."
+            )
+    sizes = {variable.name: size_of(variable) for variable in model.outputs}
+    for key in ENERGIES:
+        name = getattr(mapping, key)
+        if name and sizes.get(name) != 1:
+            raise PluginError(f"The artifact has no output {name!r} of one value for {key}.")
+    taken: dict[int, str] = {}
+    for state in mapping.states:
+        for place in range(state.first, state.last + 1):
+            if place in taken:
+                raise PluginError(
+                    f"The states {taken[place]!r} and {state.name!r} share STATEV({place})."
+                )
+            taken[place] = state.name
