@@ -18,6 +18,14 @@ void for_each(const std::vector<Variable>& variables, const Convention& conventi
   }
 }
 
+// A number of the host with the offset of its component, and a number of the model without.
+double plus(double number, const Variable& variable, std::size_t component) {
+  return variable.offset.empty() ? number : number + variable.offset[component];
+}
+double minus(double number, const Variable& variable, std::size_t component) {
+  return variable.offset.empty() ? number : number - variable.offset[component];
+}
+
 }  // namespace
 
 void states_to_model(const Material& m, const Convention& convention, const double* from, std::size_t stride,
@@ -26,7 +34,7 @@ void states_to_model(const Material& m, const Convention& convention, const doub
     const std::size_t size = item_size(state.kind);
     double item[9];
     for (std::size_t i = 0; i < state.size; i += size) {
-      for (std::size_t j = 0; j < size; ++j) item[j] = from[(first + i + j) * stride];
+      for (std::size_t j = 0; j < size; ++j) item[j] = plus(from[(first + i + j) * stride], state, i + j);
       item_to_model(convention, state.kind, item, drot, to + m.places[k] + i);
     }
   });
@@ -39,15 +47,16 @@ void states_to_host(const Material& m, const Convention& convention, const doubl
     double item[9];
     for (std::size_t i = 0; i < state.size; i += size) {
       item_to_host(convention, state.kind, from + m.places[k] + i, item);
-      for (std::size_t j = 0; j < size; ++j) to[(first + i + j) * stride] = item[j];
+      for (std::size_t j = 0; j < size; ++j) to[(first + i + j) * stride] = minus(item[j], state, i + j);
     }
   });
 }
 
 void fields_to_model(const Material& m, const Convention& convention, const double* from, std::size_t stride,
                      double* to) {
-  for_each(m.mapping.fields, convention, m.mapping,
-           [&](const Variable& field, std::size_t, std::size_t first) { to[field.first] = from[first * stride]; });
+  for_each(m.mapping.fields, convention, m.mapping, [&](const Variable& field, std::size_t, std::size_t first) {
+    to[field.first] = plus(from[first * stride], field, 0);
+  });
 }
 
 void parameters_to_model(const Material& m, const Convention& convention, const double* from, double* to) {

@@ -24,6 +24,7 @@ std::vector<Variable> variables(const Json& list, const char* place) {
     variable.size = size(item.at("size"));
     variable.first = size(item.at(place)) - 1;
     if (const auto kind = item.find("kind")) variable.kind = kind_of(kind->text());
+    if (const auto offset = item.find("offset")) variable.offset = offset->numbers();
     found.push_back(variable);
   }
   return found;

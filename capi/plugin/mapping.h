@@ -15,8 +15,9 @@ enum class Kind { SCALAR, VECTOR, SYMMETRIC, TENSOR };
 struct Variable {
   std::string name;
   Kind kind = Kind::SCALAR;
-  std::size_t first = 0;  // in STATEV, PROPS or PREDEF, counted from 0
-  std::size_t size = 1;   // at one point
+  std::size_t first = 0;       // in STATEV, PROPS or PREDEF, counted from 0
+  std::size_t size = 1;        // at one point
+  std::vector<double> offset;  // what is added to the numbers of the host; empty: nothing
 };
 
 // An input that is the same at all points and times.

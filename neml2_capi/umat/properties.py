@@ -91,8 +91,8 @@ def _values(key: str, node: Node | None, variable: Variable) -> tuple[float, ...
     return tuple(numbers) * (size if len(given) == 1 else 1)
 
 
-def _declared(read: Reader, what: str) -> Any:
-    return field(metadata={"read": read, "what": what})
+def _declared(read: Reader, what: str, **default: Any) -> Any:
+    return field(metadata={"read": read, "what": what}, **default)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -177,6 +177,9 @@ class State(Slot):
     group, array = "state", "STATEV"
     kind: str = _declared(_kind, _TURNS)
     statev: int = _declared(_place, "where it begins in STATEV, counted from 1")
+    offset: tuple[float, ...] = _declared(
+        _values, "the state is STATEV and this: its value where STATEV begins with zero", default=()
+    )
 
 
 @dataclass(frozen=True)
@@ -193,6 +196,11 @@ class Field(Slot):
 
     group, array = "field", "PREDEF"
     predef: int = _declared(_place, "its number among the predefined fields, counted from 1")
+    offset: tuple[float, ...] = _declared(
+        _values,
+        "the input is the field and this: 273.15 for Kelvins of Celsius",
+        default=(),
+    )
 
 
 @dataclass(frozen=True)

@@ -231,9 +231,17 @@ def rotations(case: Case, increments: Sequence[Increment]) -> Iterator[Array]:
 
 
 def direct(
-    model: Model, mapping: Mapping, case: Case, increments: Sequence[Increment]
+    model: Model,
+    mapping: Mapping,
+    case: Case,
+    increments: Sequence[Increment],
+    offset: Array | float = 0.0,
 ) -> Iterator[tuple[Array, Array, Array]]:
-    """Stress, tangent and STATEV of each increment, by a call of the model from where UMAT was."""
+    """Stress, tangent and STATEV of each increment, by a call of the model from where UMAT was.
+
+    STATEV is the state less its offset.
+    """
+    offset = np.zeros(case.nstatv) + offset
     last = Increment(0.0, 0.0, np.zeros(6), np.zeros(6), statev=np.zeros(case.nstatv))
     for now, drot in zip(increments, rotations(case, increments), strict=True):
         turned_strain = drot @ tensor(last.stran, 2.0) @ drot.T
@@ -246,7 +254,7 @@ def direct(
             f"{mapping.time}~1": np.array(last.time),
         }
         for slot in mapping.states:
-            value = last.statev[slot.first - 1 : slot.last]
+            value = (last.statev + offset)[slot.first - 1 : slot.last]
             if slot.variable.type == "SR2":
                 value = mandel(drot @ tensor(value) @ drot.T)
             value = value.reshape(slot.variable.base_shape)
@@ -260,5 +268,5 @@ def direct(
             statev[slot.first - 1 : slot.last] = value
         stress = components(from_mandel(outputs[mapping.stress]))[: case.ntens]
         tangent = engineering(fourth_order(blocks[mapping.stress][mapping.strain]))
-        yield stress, tangent[: case.ntens, : case.ntens], statev
+        yield stress, tangent[: case.ntens, : case.ntens], statev - offset
         last = now

@@ -303,6 +303,11 @@ MISTAKES = {
         "'t' is a constant, and something else",
     ),
     "value": (_BEFORE, f"&field name = 't', value = 'now' /\n{_BEFORE}", "1 finite number"),
+    "offset": (
+        "statev = 2 /",
+        "statev = 2, offset = 1, 2 /",
+        "offset of 'X1' is .* 6 finite numbers",
+    ),
     "energy": ("stress = 'stress'", "stored_energy = 'psi'", "no output 'psi' of one value"),
     "overlap": ("statev = 8", "statev = 7", r"'X1' and 'X2' share STATEV\(7\)"),
 }

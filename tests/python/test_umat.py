@@ -270,6 +270,37 @@ def test_the_whole_stress_can_be_kept_as_a_state(maps: Path) -> None:
 
 
 @needs_fortran
+@pytest.mark.parametrize("ntens", [6, 4])
+def test_a_state_of_an_offset_begins_there_at_a_statev_of_zero(maps: Path, ntens: int) -> None:
+    edit(maps, "statev = 1 /", "statev = 1, offset = 0.01 /")
+    edit(maps, "statev = 8 /", "statev = 8, offset = 9., -4., -5., 3., 2., 1. /")
+    rotation = (0.0, 0.0, 0.3) if ntens == 4 else (0.1, 0.2, 0.3)
+    case = Case("combined_hardening", [PATH[0], replace(PATH[1], rotation=rotation)], ntens=ntens)
+    result, model = drive(case, maps), Model(PREBUILT / "combined_hardening")
+    offset = np.array([0.01, *[0.0] * 6, 9.0, -4.0, -5.0, 3.0, 2.0, 1.0])
+    (increments,) = result.points
+    for now, (stress, _, statev) in zip(
+        increments, direct(model, guess(model), case, increments, offset), strict=True
+    ):
+        near(now.stress, stress, TURNED)
+        near(now.statev, statev, TURNED)
+
+
+@needs_fortran
+def test_a_field_of_an_offset_is_a_host_that_counts_from_elsewhere(maps: Path) -> None:
+    """As degrees Celsius for a law of Kelvins; here a time that the host counts from -5 on."""
+    case = Case("combined_hardening", [Step(SHEAR)])
+    stress = drive(case, maps).points[0][-1].stress
+    edit(maps, "time = 't'", "time = ''")
+    with (maps / "combined_hardening.nml").open("a") as file:
+        file.write(
+            "&field name = 't', predef = 2, offset = 5 /\n&field name = 't~1', value = 0 /\n"
+        )
+    shifted = replace(case, steps=[replace(case.steps[0], fields=(0.0, -4.0))])
+    near(drive(shifted, maps).points[0][-1].stress, stress, 1e-9)
+
+
+@needs_fortran
 def test_an_option_of_the_solver_is_set(maps: Path) -> None:
     with (maps / "combined_hardening.nml").open("a") as file:
         file.write("&option name = 'miters', value = 4 /\n")
@@ -348,7 +379,11 @@ def test_the_example_is_a_umat_by_hand(tmp_path: Path, strain: Sequence[float]) 
 
 def test_the_page_of_plug_ins_has_each_property_of_a_mapping() -> None:
     page = (ROOT / "docs" / "hosts" / "plug-in.md").read_text(encoding="utf-8").splitlines()
-    rows = [f"| `&{group}` | `{key}` | {KEYS[group][key]} |" for group in KEYS for key in KEYS[group]]
+    rows = [
+        f"| `&{group}` | `{key}` | {what} |"
+        for group, keys in KEYS.items()
+        for key, what in keys.items()
+    ]
     first = page.index(rows[0])
     assert page[first : first + len(rows)] == rows
 
