@@ -123,11 +123,9 @@ Points stored_points(const Variable& parameter, const Tensor& value, std::int64_
 }
 
 bool writes_something(const model::Bindings& bindings) {
-  const auto any = [](const auto& arrays) {
-    return std::any_of(std::begin(arrays), std::end(arrays), [](const Points& points) { return points.data; });
-  };
-  return any(bindings.outputs) || any(bindings.jvps) || any(bindings.adjoints) || any(bindings.parameter_adjoints) ||
-         any(bindings.blocks) || any(bindings.parameter_blocks) || any(bindings.report);
+  const auto is_written = [&](model::Part part) { return !is_given(part) && any_bound(bindings.of(part)); };
+  return std::ranges::any_of(model::all_parts, is_written) ||
+         std::ranges::any_of(bindings.report, [](const Points& report) { return report.data != nullptr; });
 }
 
 // Completes and checks bindings of `npoints` points with what is bound in the call. The arrays of parameters that are

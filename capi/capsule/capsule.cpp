@@ -78,28 +78,17 @@ void write_options(JsonWriter& out, const Options& options) {
       out.member(info.name, options.number(info.name));
 }
 
-template <class Name>
-std::vector<std::string> names_of(const std::vector<Points>& arrays, Name&& name) {
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < arrays.size(); ++i)
-    if (arrays[i].data) names.push_back(name(i));
-  return names;
-}
-
 // Writes what the evaluation was asked for, by name.
 void write_operation(JsonWriter& out, const Model& model, const Bindings& bindings) {
-  const auto variable = [&model](Kind kind) {
-    return [&all = model.variables(kind)](std::size_t i) { return all[i].name; };
-  };
-  const auto derivative = [&model](Kind kind) {
-    return [&all = model.derivatives(kind).all()](std::size_t i) { return all[i].block.name; };
-  };
-  out.member("outputs", names_of(bindings.outputs, variable(Kind::output)));
-  out.member("derivatives", names_of(bindings.blocks, derivative(Kind::input)));
-  out.member("parameter_derivatives", names_of(bindings.parameter_blocks, derivative(Kind::parameter)));
-  out.member("jvps", names_of(bindings.jvps, variable(Kind::output)));
-  out.member("adjoints", names_of(bindings.adjoints, variable(Kind::input)));
-  out.member("parameter_adjoints", names_of(bindings.parameter_adjoints, variable(Kind::parameter)));
+  constexpr std::pair<const char*, Part> asked[] = {
+      {"outputs", Part::output}, {"derivatives", Part::block}, {"parameter_derivatives", Part::parameter_block},
+      {"jvps", Part::jvp},       {"adjoints", Part::adjoint},  {"parameter_adjoints", Part::parameter_adjoint}};
+  for (const auto& [key, part] : asked) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < bindings.of(part).size(); ++i)
+      if (bindings.of(part)[i].data) names.push_back(model.variable(part, i).name);
+    out.member(key, names);
+  }
 }
 
 // Reports under the names that the header gives them.

@@ -1,13 +1,14 @@
 #include "capi/devices/dispatch.h"
 
 #include <algorithm>
-#include <cstring>
 #include <mutex>
 #include <utility>
 
 #include "capi/base/error.h"
 #include "capi/devices/host_arrays.h"
 #include "capi/evaluation/plan.h"
+#include "capi/evaluation/results.h"
+#include "capi/evaluation/sums.h"
 #include "capi/model/remark.h"
 
 namespace neml2_capi::model {
@@ -100,9 +101,17 @@ std::int64_t Dispatch::points_evaluated(std::int64_t device) const {
 class Dispatch::Spread {
  public:
   Spread(const Dispatch& dispatch, const Bindings& bindings, const Options& options)
-      : dispatch_(dispatch), model_(*dispatch.primary()), whole_(bindings), options_(options) {
-    make_room(whole_.adjoints, Kind::input);
-    make_room(whole_.parameter_adjoints, Kind::parameter);
+      : dispatch_(dispatch),
+        model_(*dispatch.primary()),
+        whole_(bindings),
+        adjoints_(bindings.adjoints, model_.variables(Kind::input), 0, bindings.points),
+        parameter_adjoints_(bindings.parameter_adjoints, model_.variables(Kind::parameter), 0, bindings.points),
+        options_(options) {
+    const auto by_rows = [](const Sums& sums) {
+      return std::vector<Points>(sums.arrays().begin(), sums.arrays().end());
+    };
+    whole_.adjoints = by_rows(adjoints_);
+    whole_.parameter_adjoints = by_rows(parameter_adjoints_);
     // Made here: memory waits in the thread that frees it, so a device's thread would fill the caller's cache.
     for (const Variable& unknown : model_.variables(Kind::unknown))
       if (whole_.unknowns)
@@ -132,8 +141,9 @@ class Dispatch::Spread {
     std::sort(failed_.begin(), failed_.end(), [](const Failed& a, const Failed& b) { return a.of.begin < b.of.begin; });
     for (const Failed& failed : failed_) tally_.parts.push_back(placed(failed));
     if (!failures.empty()) throw AggregateError(std::move(tally_.parts));
-    write_sums(whole_.adjoints, bindings.adjoints, Kind::input);
-    write_sums(whole_.parameter_adjoints, bindings.parameter_adjoints, Kind::parameter);
+    clear_sums(model_, bindings);
+    adjoints_.write();
+    parameter_adjoints_.write();
     return std::move(tally_);
   }
 
@@ -155,49 +165,21 @@ class Dispatch::Spread {
             error.cause()};
   }
 
-  // Makes room for a value per point instead of each sum, which is made in the end.
-  void make_room(std::vector<Points>& adjoints, Kind kind) {
-    for (std::size_t i = 0; i < adjoints.size(); ++i) {
-      if (!is_one_value(adjoints[i])) continue;
-      const Variable& variable = model_.variables(kind)[i];
-      sums_.push_back(Tensor::zeros(variable.dtype, Dims{whole_.points}.then(variable.point_shape)));
-      adjoints[i] = {sums_.back().data_as<char>(), variable.point_shape.product()};
-    }
-  }
-  // Sums in the order of the points, as one device does it. A point that failed is there as zero, or NaN.
-  void write_sums(const std::vector<Points>& rows, const std::vector<Points>& sums, Kind kind) const {
-    const Vector<std::int32_t> good(static_cast<std::size_t>(whole_.points), NEML2_OK);
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      if (!is_one_value(sums[i])) continue;
-      const Variable& variable = model_.variables(kind)[i];
-      std::memset(sums[i].data, 0, static_cast<std::size_t>(variable.point_shape.product() * itemsize(variable.dtype)));
-      accumulate(gather(rows[i], variable, 0, whole_.points, false), variable, sums[i], good, false);
-    }
-  }
-
   // Returns the arrays of some points. A block that is one for all points comes from the last points, as on one device,
   // which writes it point after point; the others get `scratch`, for two devices must not write the same.
   Bindings slice(const threads::Scheduler::SubBatch& of, Vector<Tensor>& scratch) const {
     Bindings part = whole_;
     part.points = of.count;
     const bool last = of.begin + of.count == whole_.points;
-    const auto shift = [&](std::vector<Points>& arrays, Kind kind) {
-      for (std::size_t i = 0; i < arrays.size(); ++i) shift_to(of.begin, arrays[i], model_.variables(kind)[i].dtype);
-    };
-    for (auto* arrays : {&part.inputs, &part.tangents, &part.adjoints}) shift(*arrays, Kind::input);
-    for (auto* arrays : {&part.outputs, &part.jvps, &part.cotangents}) shift(*arrays, Kind::output);
-    for (auto* arrays : {&part.parameters, &part.parameter_adjoints}) shift(*arrays, Kind::parameter);
-    const auto shift_blocks = [&](std::vector<Points>& arrays, Kind kind) {
-      for (std::size_t i = 0; i < arrays.size(); ++i) {
-        const Variable& block = model_.derivatives(kind).all()[i].block;
-        shift_to(of.begin, arrays[i], block.dtype);
-        if (last || !is_one_value(arrays[i])) continue;
-        scratch.push_back(Tensor::empty(block.dtype, block.point_shape));
-        arrays[i].data = scratch.back().data_as<char>();
+    for (const Part kind : all_parts)
+      for (std::size_t i = 0; i < part.of(kind).size(); ++i) {
+        Points& array = part.of(kind)[i];
+        const Variable& variable = model_.variable(kind, i);
+        shift_to(of.begin, array, variable.dtype);
+        if (last || !is_block(kind) || !is_one_value(array)) continue;
+        scratch.push_back(Tensor::empty(variable.dtype, variable.point_shape));
+        array.data = scratch.back().data_as<char>();
       }
-    };
-    shift_blocks(part.blocks, Kind::input);
-    shift_blocks(part.parameter_blocks, Kind::parameter);
     for (int kind = 0; kind < 5; ++kind) {
       const bool whole_number = kind == NEML2_REPORT_STATUS || kind == NEML2_REPORT_ITERATIONS;
       shift_to(of.begin, part.report[kind], whole_number ? DType::int32 : DType::float64);
@@ -225,7 +207,7 @@ class Dispatch::Spread {
   const Dispatch& dispatch_;
   const Model& model_;
   Bindings whole_;  // with a row per point instead of each sum
-  Vector<Tensor> sums_;
+  Sums adjoints_, parameter_adjoints_;
   Vector<Tensor> iterates_;  // room for the unknowns of failed points
   const Options& options_;
 

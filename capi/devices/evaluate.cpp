@@ -188,9 +188,8 @@ DeviceResults evaluate_on_device(const Model& model, const DeviceRequest& reques
   chunk.newton.keep_history = options.collect_history();
   chunk.keep_unknowns = true;
   chunk.by_parameters = request.by_parameters && (request.vjp || request.blocks);
-  // A parameter of one segment changes the values that the next ones take.
   const bool differentiates = request.jvp || request.vjp || request.blocks;
-  chunk.by_values = differentiates && (!request.by_parameters || model.segments().size() > 1);
+  chunk.by_values = differentiates && (!request.by_parameters || model.carries_parameters());
   chunk.values.resize(model.num_values());
   chunk.unknowns.resize(model.num_values());
   DeviceOutcome outcome = DeviceOutcome::none(points, device);

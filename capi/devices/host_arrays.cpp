@@ -23,20 +23,16 @@ class Transfer {
     asked.tangents = taken(bindings_.tangents, Kind::input);
     asked.cotangents = taken(bindings_.cotangents, Kind::output);
     asked.jvp = !of_parameters && any_bound(bindings_.jvps);
-    asked.vjp = any_bound(adjoints(kind));
-    asked.blocks = any_bound(blocks(kind));
+    asked.vjp = any_bound(bindings_.of(adjoints(kind)));
+    asked.blocks = any_bound(bindings_.of(blocks(kind)));
     asked.by_parameters = of_parameters;
-    asked.adjoint_batches.assign(adjoints(kind).size(), batch_);
+    asked.adjoint_batches.assign(model_.count(adjoints(kind)), batch_);
     asked.blocks_vary = true;
     return asked;
   }
 
-  const std::vector<Points>& adjoints(Kind kind) const {
-    return kind == Kind::parameter ? bindings_.parameter_adjoints : bindings_.adjoints;
-  }
-  const std::vector<Points>& blocks(Kind kind) const {
-    return kind == Kind::parameter ? bindings_.parameter_blocks : bindings_.blocks;
-  }
+  static Part adjoints(Kind kind) { return kind == Kind::parameter ? Part::parameter_adjoint : Part::adjoint; }
+  static Part blocks(Kind kind) { return kind == Kind::parameter ? Part::parameter_block : Part::block; }
 
  private:
   // Returns one value per point, or one for all; empty if nothing is bound.
@@ -69,53 +65,31 @@ class Transfer {
   Dims batch_;
 };
 
-// Results of a device, written to the arrays that are bound.
-class Writer {
- public:
-  // Adds to the status of the points: derivatives with respect to parameters may not be finite if all else is.
-  Writer(const Bindings& bindings, const DeviceResults& results, Vector<std::int32_t>& status)
-      : bindings_(bindings), status_(status) {
-    const Tensor own = algebra::moved(results.report[NEML2_REPORT_STATUS], {});
-    for (std::size_t p = 0; p < status.size(); ++p)
-      status[p] = std::max(status[p], own.data_as<const std::int32_t>()[p]);
-    write_status(bindings, 0, status);
-  }
+Tensor on_host(const Tensor& result) { return result.data() ? algebra::moved(result, {}) : Tensor(); }
 
-  void write(const Vector<Tensor>& results, const std::vector<Variable>& variables,
-             const std::vector<Points>& arrays) const {
-    for (std::size_t i = 0; i < results.size(); ++i)
-      if (arrays[i].data) write(here(results[i]), variables[i], arrays[i]);
-  }
-  void write_blocks(const Vector<Tensor>& blocks, const Derivatives& of, const std::vector<Points>& arrays) const {
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-      if (!arrays[i].data) continue;
-      const Derivative& derivative = of.all()[i];
-      const Tensor block = here(blocks[i]);
-      const bool turned = bindings_.input_first && block.data();
-      write(turned ? transposed(block, derivative.rows, derivative.columns) : block, derivative.block, arrays[i]);
-    }
-  }
-  // Writes a report, which is of all points, failed ones too.
-  void write_report(int kind, const Tensor& values) const {
-    const Points& array = bindings_.report[kind];
-    if (!array.data || !values.data()) return;
-    const Variable variable{"", "", values.dtype(), values.sizes().last(values.ndim() - 1), 0};
-    scatter(here(values), variable, array, 0, Vector<std::int32_t>(status_.size(), NEML2_OK), false);
-  }
-  // Writes unknowns, which are NaN already at points that did not fail.
-  void write_unknowns(const Vector<Tensor>& unknowns) const {
-    for (std::size_t i = 0; i < unknowns.size(); ++i) bindings_.unknowns->at(i) = here(unknowns[i]);
-  }
+Vector<Tensor> on_host(const Vector<Tensor>& results) {
+  Vector<Tensor> all;
+  for (const Tensor& result : results) all.push_back(on_host(result));
+  return all;
+}
 
- private:
-  static Tensor here(const Tensor& result) { return result.data() ? algebra::moved(result, {}) : Tensor(); }
-  void write(const Tensor& value, const Variable& variable, const Points& array) const {
-    scatter(value, variable, array, 0, status_, bindings_.mark_failed);
-  }
+template <class T>
+Vector<T> numbers(const Tensor& report) {
+  const Tensor values = on_host(report);
+  const T* const first = values.data_as<const T>();
+  return values.data() ? Vector<T>(first, first + values.numel()) : Vector<T>();
+}
 
-  const Bindings& bindings_;
-  const Vector<std::int32_t>& status_;
-};
+// Brings outputs and reports of a device to a chunk of all points.
+void take(const Model& model, const DeviceResults& results, Chunk& chunk) {
+  chunk.values.resize(model.num_values());
+  for (std::size_t i = 0; i < results.outputs.size(); ++i)
+    chunk.values[model.values_of(Kind::output)[i]] = on_host(results.outputs[i]);
+  chunk.reports.iterations = numbers<std::int32_t>(results.report[NEML2_REPORT_ITERATIONS]);
+  chunk.reports.residual_norm = numbers<double>(results.report[NEML2_REPORT_RESIDUAL_NORM]);
+  chunk.reports.suggested_cut = numbers<double>(results.report[NEML2_REPORT_SUGGESTED_CUT]);
+  chunk.reports.history = numbers<double>(results.report[NEML2_REPORT_RESIDUAL_HISTORY]);
+}
 
 }  // namespace
 
@@ -128,20 +102,27 @@ void HostArrays::run(const Plan& plan, const Bindings& bindings, const Range&, W
   Options options = plan.options();
   options.set("collect_history", request.history ? 1.0 : 0.0);
   const bool by_inputs = request.jvps || request.adjoints || request.blocks;
-  Vector<std::int32_t> status(static_cast<std::size_t>(bindings.points), NEML2_OK);
+  Chunk chunk;
+  chunk.points = bindings.points;
+  chunk.newton = options.newton();
+  auto& status = chunk.reports.status;
+  status.assign(static_cast<std::size_t>(bindings.points), NEML2_OK);
+  Derived derived;
   for (const Kind kind : {Kind::input, Kind::parameter}) {
     if (kind == Kind::parameter ? !request.by_parameters() : request.by_parameters() && !by_inputs) continue;
     const DeviceResults results = evaluate_on_device(model_, transfer.request(kind), options);
-    const Writer writer(bindings, results, status);
-    writer.write(results.adjoints, model_.variables(kind), transfer.adjoints(kind));
-    writer.write_blocks(results.blocks, model_.derivatives(kind), transfer.blocks(kind));
+    // Derivatives with respect to parameters may not be finite if all else is.
+    const Vector<std::int32_t> own = numbers<std::int32_t>(results.report[NEML2_REPORT_STATUS]);
+    for (std::size_t p = 0; p < status.size(); ++p) status[p] = std::max(status[p], own[p]);
+    derived[transfer.adjoints(kind)] = on_host(results.adjoints);
+    derived[transfer.blocks(kind)] = on_host(results.blocks);
     if (kind == Kind::parameter && by_inputs) continue;  // all else is there
-    writer.write(results.outputs, model_.variables(Kind::output), bindings.outputs);
-    writer.write(results.jvps, model_.variables(Kind::output), bindings.jvps);
-    for (int report = NEML2_REPORT_ITERATIONS; report < 5; ++report)
-      writer.write_report(report, results.report[static_cast<std::size_t>(report)]);
-    if (bindings.unknowns) writer.write_unknowns(results.unknowns);
+    derived[Part::jvp] = on_host(results.jvps);
+    take(model_, results, chunk);
+    if (bindings.unknowns) *bindings.unknowns = on_host(results.unknowns);  // NaN at points that did not fail
   }
+  write_results(model_, bindings, chunk);
+  write_derivatives(model_, bindings, chunk, derived);
   tally.add(status, 0);
 }
 

@@ -1,6 +1,7 @@
 #include "capi/evaluation/arrays.h"
 
 #include <array>
+#include <optional>
 
 #include "capi/base/error.h"
 #include "capi/base/locks.h"
@@ -8,19 +9,17 @@
 namespace neml2_capi::model {
 namespace {
 
-enum class Role { input, parameter, tangent, cotangent, output, jvp, adjoint, derivative, report };
-
-const char* name_of(Role role) {
-  constexpr const char* names[] = {"input",  "parameter",  "tangent of", "cotangent of", "output",
-                                   "jvp of", "adjoint of", "derivative", "report"};
-  return names[static_cast<std::size_t>(role)];
+const char* name_of(std::optional<Part> part) {
+  constexpr const char* names[] = {"input",      "parameter",  "tangent of", "cotangent of", "output",
+                                   "derivative", "derivative", "jvp of",     "adjoint of",   "adjoint of"};
+  return part ? names[static_cast<std::size_t>(*part)] : "report";
 }
 
 struct Array {
-  Role role;
+  std::optional<Part> part;  // none: a report
   const Points& points;
   const Variable& variable;
-  std::size_t index;  // among the arrays of its role
+  std::size_t index = 0;  // among the arrays of its part
 };
 
 // One element type and shape, one after another at the same place.
@@ -33,24 +32,18 @@ class Arrays {
  public:
   explicit Arrays(std::int64_t points) : points_(points) {}
 
-  void read(Role role, const std::vector<Points>& arrays, const std::vector<Variable>& variables) {
-    for (std::size_t i = 0; i < arrays.size(); ++i) add(read_, {role, arrays[i], variables[i], i});
+  void add(const Array& array) {
+    if (!array.points.data) return;
+    check_extent(array.points, array.variable, points_);
+    (array.part && is_given(*array.part) ? read_ : written_).push_back(array);
   }
-  void written(Role role, const std::vector<Points>& arrays, const std::vector<Variable>& variables) {
-    for (std::size_t i = 0; i < arrays.size(); ++i) add(written_, {role, arrays[i], variables[i], i});
-  }
-  void written(const std::vector<Points>& blocks, const std::vector<Derivative>& derivatives) {
-    for (std::size_t i = 0; i < blocks.size(); ++i)
-      add(written_, {Role::derivative, blocks[i], derivatives[i].block, i});
-  }
-  void written(const Points& report, const Variable& variable) { add(written_, {Role::report, report, variable, 0}); }
 
   std::vector<bool> check(std::size_t num_inputs) const {
     std::vector<bool> copy(num_inputs, false);
     for (std::size_t k = 0; k < written_.size(); ++k) {
       const Array& out = written_[k];
       for (const Array& in : read_) {
-        const bool may_be_one = out.role == Role::output && in.role == Role::input;
+        const bool may_be_one = out.part == Part::output && in.part == Part::input;
         if (may_be_one && same_array(in, out))
           copy[in.index] = true;
         else
@@ -65,17 +58,11 @@ class Arrays {
   }
 
  private:
-  void add(std::vector<Array>& to, const Array& array) {
-    if (!array.points.data) return;
-    check_extent(array.points, array.variable, points_);
-    to.push_back(array);
-  }
-
   void refuse_overlap(const Array& out, const Array& other, const char* advice) const {
     if (overlap(other.points, other.variable, out.points, out.variable, points_))
       throw Error(NEML2_ERROR_ARGUMENT, out.variable.name,
-                  join("The array of the ", name_of(out.role), " '", out.variable.name, "' overlaps the array of the ",
-                       name_of(other.role), " '", other.variable.name, "'. ", advice));
+                  join("The array of the ", name_of(out.part), " '", out.variable.name, "' overlaps the array of the ",
+                       name_of(other.part), " '", other.variable.name, "'. ", advice));
   }
 
   std::int64_t points_;
@@ -86,13 +73,7 @@ class Arrays {
 
 Bindings bindings_for(const Model& model) {
   Bindings all;
-  const std::size_t inputs = model.variables(Kind::input).size(), outputs = model.variables(Kind::output).size();
-  for (auto* arrays : {&all.inputs, &all.tangents, &all.adjoints}) arrays->resize(inputs);
-  for (auto* arrays : {&all.outputs, &all.jvps, &all.cotangents}) arrays->resize(outputs);
-  for (auto* arrays : {&all.parameters, &all.parameter_adjoints})
-    arrays->resize(model.variables(Kind::parameter).size());
-  all.blocks.resize(model.derivatives(Kind::input).all().size());
-  all.parameter_blocks.resize(model.derivatives(Kind::parameter).all().size());
+  for (const Part part : all_parts) all.of(part).resize(model.count(part));
   return all;
 }
 
@@ -111,24 +92,13 @@ std::vector<bool> inputs_to_copy(const Model& model, const Bindings& bindings, s
                                     {"suggested cut", "", DType::float64, {}, 0}}};
   });
   const Variable history = {"residual history", "", DType::float64, {miters}, 0};
-  const auto& inputs = model.variables(Kind::input);
-  const auto& outputs = model.variables(Kind::output);
-  const auto& parameters = model.variables(Kind::parameter);
-
   Arrays arrays(bindings.points);
-  arrays.read(Role::input, bindings.inputs, inputs);
-  arrays.read(Role::parameter, bindings.parameters, parameters);
-  arrays.read(Role::tangent, bindings.tangents, inputs);
-  arrays.read(Role::cotangent, bindings.cotangents, outputs);
-  arrays.written(Role::output, bindings.outputs, outputs);
-  arrays.written(Role::jvp, bindings.jvps, outputs);
-  arrays.written(Role::adjoint, bindings.adjoints, inputs);
-  arrays.written(Role::adjoint, bindings.parameter_adjoints, parameters);
-  arrays.written(bindings.blocks, model.derivatives(Kind::input).all());
-  arrays.written(bindings.parameter_blocks, model.derivatives(Kind::parameter).all());
+  for (const Part part : all_parts)
+    for (std::size_t i = 0; i < bindings.of(part).size(); ++i)
+      arrays.add({part, bindings.of(part)[i], model.variable(part, i), i});
   for (std::size_t kind = 0; kind < std::size(reports); ++kind)
-    arrays.written(bindings.report[kind], kind == NEML2_REPORT_RESIDUAL_HISTORY ? history : reports[kind]);
-  return arrays.check(inputs.size());
+    arrays.add({{}, bindings.report[kind], kind == NEML2_REPORT_RESIDUAL_HISTORY ? history : reports[kind]});
+  return arrays.check(model.count(Part::input));
 }
 
 }  // namespace neml2_capi::model

@@ -11,61 +11,13 @@
 #include "capi/base/log.h"
 #include "capi/evaluation/chunks.h"
 #include "capi/evaluation/results.h"
+#include "capi/evaluation/sums.h"
 
 namespace neml2_capi::model {
 namespace {
 
-// Rows of one range, instead of arrays that are numbered from the first point of all.
-class Rows {
- public:
-  explicit Rows(const Range& range) : range_(range) {}
-
-  Points add(const Variable& variable, bool nan) {
-    const Dims sizes = Dims{range_.points}.then(variable.point_shape);
-    rows_.push_back(nan ? Tensor::empty(variable.dtype, sizes) : Tensor::zeros(variable.dtype, sizes));
-    const Tensor& rows = rows_.back();
-    if (nan) fill_nan(rows.data_as<char>(), rows.dtype(), rows.numel());
-    const std::int64_t size = variable.point_shape.product(), before = range_.begin * size * rows.itemsize();
-    return {reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(rows.data()) - before), size};
-  }
-  const Tensor& operator[](std::size_t i) const { return rows_[i]; }
-
- private:
-  const Range& range_;
-  Vector<Tensor> rows_;
-};
-
-// Adjoints with a row per point instead of each sum.
-class Sums {
- public:
-  Sums(const std::vector<Points>& sums, const std::vector<Variable>& variables, const Range& range)
-      : sums_(sums), variables_(variables), rows_(range) {
-    if (std::ranges::none_of(sums, is_one_value)) return;
-    arrays_.assign(sums.begin(), sums.end());
-    for (std::size_t i = 0; i < sums.size(); ++i)
-      if (is_one_value(sums[i])) arrays_[i] = rows_.add(variables[i], false);
-  }
-  std::span<const Points> arrays() const {
-    return arrays_.empty() ? std::span<const Points>(sums_) : std::span<const Points>(arrays_);
-  }
-
-  // In the order of the points. One that failed is there as zero, or NaN.
-  void write(std::int64_t points) const {
-    if (arrays_.empty()) return;
-    const Vector<std::int32_t> good(static_cast<std::size_t>(points), NEML2_OK);
-    for (std::size_t i = 0, k = 0; i < sums_.size(); ++i)
-      if (is_one_value(sums_[i])) accumulate(rows_[k++], variables_[i], sums_[i], good, false);
-  }
-
- private:
-  const std::vector<Points>& sums_;
-  const std::vector<Variable>& variables_;
-  Vector<Points> arrays_;  // empty if nothing is summed
-  Rows rows_;
-};
-
 // The last iterates of the range, among all iterates.
-void write_iterates(const Model& model, const Bindings& bindings, const Range& range, const Rows& iterates) {
+void write_iterates(const Model& model, const Bindings& bindings, const Range& range, const PointRows& iterates) {
   const auto alone = range.turns ? range.turns->alone() : std::unique_lock<locks::FreedMutex>();
   const auto& unknowns = model.variables(Kind::unknown);
   for (std::size_t i = 0; i < unknowns.size(); ++i) {
@@ -103,9 +55,7 @@ kernels::Asked Lanes::asked_of(const Request& request) const {
   kernels::Asked asked;
   asked.products = request.jvps || request.adjoints || request.parameter_adjoints;
   asked.by_parameters = request.by_parameters();
-  // What a parameter does to one segment goes on through the values of the next.
-  asked.by_values =
-      request.blocks || request.jvps || request.adjoints || (asked.by_parameters && model_.segments().size() > 1);
+  asked.by_values = request.by_values(model_);
   return asked;
 }
 
@@ -131,16 +81,17 @@ Route::ChunkSize Lanes::chunk_size(const Options& options, const Request& reques
 
 void Lanes::run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace& workspace,
                 Tally& tally) const {
-  Rows iterates(range);
+  PointRows iterates(range.begin, range.points);
   Vector<Points> iterate_arrays;
   if (bindings.unknowns && !substeps_)
     for (const Variable& unknown : model_.variables(Kind::unknown))
       iterate_arrays.push_back(iterates.add(unknown, true));
-  const Sums adjoints(bindings.adjoints, model_.variables(Kind::input), range);
-  const Sums parameter_adjoints(bindings.parameter_adjoints, model_.variables(Kind::parameter), range);
+  const Sums adjoints(bindings.adjoints, model_.variables(Kind::input), range.begin, range.points);
+  const Sums parameter_adjoints(bindings.parameter_adjoints, model_.variables(Kind::parameter), range.begin,
+                                range.points);
   std::array<Points, 5> report;
   std::ranges::copy(bindings.report, report.begin());
-  Rows own_status(range);
+  PointRows own_status(range.begin, range.points);
   Points& status = report[NEML2_REPORT_STATUS];
   if (substeps_ && !status.data) status = own_status.add(Variable{"", "", DType::int32, {}, 0}, false);
   newton::Settings rules = plan.options().newton();
@@ -168,8 +119,8 @@ void Lanes::run(const Plan& plan, const Bindings& bindings, const Range& range, 
   tally.add(own);
   if (bindings.unknowns && own.worst() > NEML2_NON_FINITE) write_iterates(model_, bindings, range, iterates);
   if (!begin_sums(plan, bindings, range)) return;
-  adjoints.write(range.points);
-  parameter_adjoints.write(range.points);
+  adjoints.write();
+  parameter_adjoints.write();
   end_sums(plan, range);
 }
 

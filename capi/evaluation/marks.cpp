@@ -23,24 +23,15 @@ void excuse_steps_of_zero(const Model& model, const Bindings& bindings, Chunk& c
 
 Vector<std::size_t> mark(const Model& model, const Bindings& bindings, Chunk& chunk, const Derived& derived) {
   Marks marks(chunk.reports.status, chunk.begin);
-  const auto position = [](std::size_t i) { return static_cast<std::int64_t>(i); };
   // Not as the chunk has them: a guess that was given is a solution there.
-  marks.give(bindings.inputs, model.variables(Kind::input), Part::input);
-  marks.give(bindings.parameters, model.variables(Kind::parameter), Part::parameter);
-  marks.give(bindings.tangents, model.variables(Kind::input), Part::tangent);
-  marks.give(bindings.cotangents, model.variables(Kind::output), Part::cotangent);
-  const auto look = [&](const Vector<Tensor>& results, const std::vector<Points>& arrays, Part part) {
-    for (std::size_t i = 0; i < results.size(); ++i)
-      if (arrays[i].data) marks.look(Rows(results[i]), {part, position(i)});
-  };
+  for (const Part part : given_parts) marks.give(bindings.of(part), model.variables(kind_of(part)), part);
+  const auto position = [](std::size_t i) { return static_cast<std::int64_t>(i); };
   const auto& outputs = model.values_of(Kind::output);
   for (std::size_t i = 0; i < outputs.size(); ++i)
     marks.look(Rows(chunk.values[outputs[i]]), {Part::output, position(i)});
-  look(derived.blocks, bindings.blocks, Part::block);
-  look(derived.parameter_blocks, bindings.parameter_blocks, Part::parameter_block);
-  look(derived.jvps, bindings.jvps, Part::jvp);
-  look(derived.adjoints, bindings.adjoints, Part::adjoint);
-  look(derived.parameter_adjoints, bindings.parameter_adjoints, Part::parameter_adjoint);
+  for (const Part part : derived_parts)
+    for (std::size_t i = 0; i < derived[part].size(); ++i)
+      if (bindings.of(part)[i].data) marks.look(Rows(derived[part][i]), {part, position(i)});
   Vector<std::size_t> lost;
   marks.judge_failed([&](std::size_t p) {
     chunk.reports.suggested_cut[p] = 1.0;
@@ -61,19 +52,10 @@ void make_nan(const Vector<std::size_t>& positions, const Model& model, Chunk& c
     for (std::size_t p : positions)
       fill_nan(value.data_as<char>() + static_cast<std::int64_t>(p) * n * value.itemsize(), value.dtype(), n);
   };
-  const auto spoil_all = [&](Vector<Tensor>& results, const std::vector<Variable>& variables) {
-    for (std::size_t i = 0; i < results.size(); ++i) spoil(results[i], variables[i]);
-  };
-  const auto spoil_blocks = [&](Vector<Tensor>& blocks, Kind kind) {
-    for (std::size_t i = 0; i < blocks.size(); ++i) spoil(blocks[i], model.derivatives(kind).all()[i].block);
-  };
   const auto& outputs = model.variables(Kind::output);
   for (std::size_t i = 0; i < outputs.size(); ++i) spoil(chunk.values[model.values_of(Kind::output)[i]], outputs[i]);
-  spoil_all(derived.jvps, outputs);
-  spoil_all(derived.adjoints, model.variables(Kind::input));
-  spoil_all(derived.parameter_adjoints, model.variables(Kind::parameter));
-  spoil_blocks(derived.blocks, Kind::input);
-  spoil_blocks(derived.parameter_blocks, Kind::parameter);
+  for (const Part part : derived_parts)
+    for (std::size_t i = 0; i < derived[part].size(); ++i) spoil(derived[part][i], model.variable(part, i));
 }
 
 }  // namespace neml2_capi::model

@@ -78,43 +78,31 @@ void write_unknowns(const Model& model, const Bindings& bindings, const Chunk& c
 }
 
 void write_derivatives(const Model& model, const Bindings& bindings, const Chunk& chunk, const Derived& derived) {
-  const auto write = [&](const Tensor& value, const Variable& variable, const Points& array) {
-    if (array.data) scatter(value, variable, array, chunk.begin, chunk.reports.status, bindings.mark_failed);
-  };
-  for (std::size_t i = 0; i < derived.jvps.size(); ++i)
-    write(derived.jvps[i], model.variables(Kind::output)[i], bindings.jvps[i]);
-
-  const auto write_adjoints = [&](const Vector<Tensor>& adjoints, Kind kind, const std::vector<Points>& arrays) {
-    for (std::size_t i = 0; i < adjoints.size(); ++i)
-      if (arrays[i].data && arrays[i].stride == 0)
-        accumulate(adjoints[i], model.variables(kind)[i], arrays[i], chunk.reports.status, bindings.mark_failed);
+  const auto& status = chunk.reports.status;
+  for (const Part part : derived_parts)
+    for (std::size_t i = 0; i < derived[part].size(); ++i) {
+      const Points& array = bindings.of(part)[i];
+      if (!array.data) continue;
+      Tensor value = derived[part][i];
+      if (is_block(part) && bindings.input_first && value.data()) {
+        const Derivative& derivative = model.derivatives(kind_of(part)).all()[i];
+        value = transposed(value, derivative.rows, derivative.columns);
+      }
+      if (is_adjoint(part) && is_one_value(array))
+        accumulate(value, model.variable(part, i), array, status, bindings.mark_failed);
       else
-        write(adjoints[i], model.variables(kind)[i], arrays[i]);
-  };
-  write_adjoints(derived.adjoints, Kind::input, bindings.adjoints);
-  write_adjoints(derived.parameter_adjoints, Kind::parameter, bindings.parameter_adjoints);
-
-  const auto write_blocks = [&](const Vector<Tensor>& blocks, const Derivatives& of,
-                                const std::vector<Points>& arrays) {
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-      const Derivative& derivative = of.all()[i];
-      const bool turned = bindings.input_first && blocks[i].data();
-      write(turned ? transposed(blocks[i], derivative.rows, derivative.columns) : blocks[i], derivative.block,
-            arrays[i]);
+        scatter(value, model.variable(part, i), array, chunk.begin, status, bindings.mark_failed);
     }
-  };
-  write_blocks(derived.blocks, model.derivatives(Kind::input), bindings.blocks);
-  write_blocks(derived.parameter_blocks, model.derivatives(Kind::parameter), bindings.parameter_blocks);
 }
 
 void clear_sums(const Model& model, const Bindings& bindings) {
-  const auto clear = [](const std::vector<Points>& sums, const std::vector<Variable>& of) {
-    for (std::size_t i = 0; i < of.size(); ++i)
-      if (sums[i].data && sums[i].stride == 0)
-        std::memset(sums[i].data, 0, static_cast<std::size_t>(of[i].point_shape.product() * itemsize(of[i].dtype)));
-  };
-  clear(bindings.adjoints, model.variables(Kind::input));
-  clear(bindings.parameter_adjoints, model.variables(Kind::parameter));
+  for (const Part part : {Part::adjoint, Part::parameter_adjoint})
+    for (std::size_t i = 0; i < bindings.of(part).size(); ++i) {
+      const Points& sum = bindings.of(part)[i];
+      const Variable& of = model.variable(part, i);
+      if (is_one_value(sum))
+        std::memset(sum.data, 0, static_cast<std::size_t>(of.point_shape.product() * itemsize(of.dtype)));
+    }
 }
 
 }  // namespace neml2_capi::model

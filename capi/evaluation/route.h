@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "capi/model/model.h"
 #include "capi/model/options.h"
 #include "capi/segments/segment.h"
 #include "capi/values/bindings.h"
@@ -24,6 +25,9 @@ struct Request {
   bool history;  // of residuals
 
   bool by_parameters() const { return parameter_blocks || parameter_adjoints; }
+  bool by_values(const Model& model) const {
+    return blocks || jvps || adjoints || (by_parameters() && model.carries_parameters());
+  }
 };
 
 // What one thread needs to evaluate points, kept for the next ones. It serves one call's arrays, until it forgets them.

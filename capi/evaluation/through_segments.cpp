@@ -95,10 +95,8 @@ void ThroughSegments::fill(Chunk& chunk, const Plan& plan, const Bindings& bindi
   chunk.newton.keep_history = request.history;
   chunk.substep_del_tol = plan.options().substep_del_tol();
   chunk.keep_unknowns = bindings.unknowns != nullptr;
-  // What a parameter does to one segment goes on through the values of the next.
   chunk.by_parameters = request.by_parameters();
-  chunk.by_values =
-      request.blocks || request.jvps || request.adjoints || (chunk.by_parameters && model_.segments().size() > 1);
+  chunk.by_values = request.by_values(model_);
   chunk.values.resize(model_.num_values());
   chunk.parameters.resize(parameters.size());
   if (chunk.keep_unknowns) chunk.unknowns.assign(model_.num_values(), Tensor());
@@ -118,7 +116,7 @@ Derived ThroughSegments::evaluate(Chunk& chunk, const Plan& plan, const Bindings
   const Request& request = plan.request();
   if (request.jvps && !request.blocks && !request.adjoints && !request.by_parameters()) {
     Derived derived;
-    derived.jvps = run_along(chunk, bindings);
+    derived[Part::jvp] = run_along(chunk, bindings);
     return derived;
   }
   Vector<Vector<Block>> blocks;
@@ -148,16 +146,17 @@ Derived ThroughSegments::derive(const Chunk& chunk, const Bindings& bindings,
   const auto gathered = [&](const std::vector<Points>& arrays, Kind kind) {
     return gather_bound(arrays, model_.variables(kind), chunk.begin, chunk.points);
   };
-  const Derivatives& by_inputs = model_.derivatives(Kind::input);
-  const Derivatives& by_parameters = model_.derivatives(Kind::parameter);
   Derived derived;
-  if (any_bound(bindings.jvps)) derived.jvps = by_inputs.jvp(chain, gathered(bindings.tangents, Kind::input));
-  if (any_bound(bindings.adjoints))
-    derived.adjoints = by_inputs.vjp(chain, gathered(bindings.cotangents, Kind::output));
-  if (any_bound(bindings.parameter_adjoints))
-    derived.parameter_adjoints = by_parameters.vjp(chain, gathered(bindings.cotangents, Kind::output));
-  if (any_bound(bindings.blocks)) derived.blocks = by_inputs.blocks(chain);
-  if (any_bound(bindings.parameter_blocks)) derived.parameter_blocks = by_parameters.blocks(chain);
+  for (const Part part : derived_parts) {
+    if (!any_bound(bindings.of(part))) continue;
+    const Derivatives& derivatives = model_.derivatives(kind_of(part));
+    if (part == Part::jvp)
+      derived[part] = model_.derivatives(Kind::input).jvp(chain, gathered(bindings.tangents, Kind::input));
+    else if (is_adjoint(part))
+      derived[part] = derivatives.vjp(chain, gathered(bindings.cotangents, Kind::output));
+    else
+      derived[part] = derivatives.blocks(chain);
+  }
   return derived;
 }
 
@@ -175,11 +174,10 @@ Derived ThroughSegments::fail(Chunk& chunk, const Bindings& bindings, std::int32
     iterate = Tensor::empty(unknowns[i].dtype, Dims{chunk.points}.then(unknowns[i].point_shape));
     fill_nan(iterate.data_as<char>(), iterate.dtype(), iterate.numel());
   }
-  const auto empty = [](const std::vector<Points>& arrays) {
-    return any_bound(arrays) ? Vector<Tensor>(arrays.size()) : Vector<Tensor>();
-  };
-  return {empty(bindings.jvps), empty(bindings.adjoints), empty(bindings.parameter_adjoints), empty(bindings.blocks),
-          empty(bindings.parameter_blocks)};
+  Derived derived;
+  for (const Part part : derived_parts)
+    if (any_bound(bindings.of(part))) derived[part].resize(model_.count(part));
+  return derived;
 }
 
 void ThroughSegments::write(Chunk& chunk, const Bindings& bindings, const Derived& derived, Turns* turns) const {

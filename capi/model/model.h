@@ -13,6 +13,7 @@
 #include "capi/model/options.h"
 #include "capi/segments/derivatives.h"
 #include "capi/segments/segment.h"
+#include "capi/values/parts.h"
 
 namespace neml2_capi::model {
 
@@ -71,10 +72,21 @@ class Model {
     ++settings_;
   }
 
+  // Return the number of arrays of a part, and the variable of one of them.
+  std::size_t count(Part part) const {
+    return is_block(part) ? derivatives(kind_of(part)).all().size() : variables(kind_of(part)).size();
+  }
+  const Variable& variable(Part part, std::size_t i) const {
+    return is_block(part) ? derivatives(kind_of(part)).all()[i].block : variables(kind_of(part))[i];
+  }
+
   // Returns the segments in the order in which they run.
   const std::vector<std::unique_ptr<Segment>>& segments() const { return segments_; }
   // Return the number of values between the segments, and the places of variables among them. Parameters come after.
   std::size_t num_values() const { return num_values_; }
+  // Tells whether derivatives by parameters need derivatives by values: what a parameter does to one segment goes on
+  // through the values of the next.
+  bool carries_parameters() const { return segments_.size() > 1; }
   const std::vector<std::size_t>& values_of(Kind kind) const { return values_of_[static_cast<std::size_t>(kind)]; }
 
   // Return the number of points that is compiled in, and the package that has it; 0 if any will do.

@@ -95,27 +95,12 @@ NonFinite found_at(const Model& model, const Bindings& bindings, std::int64_t po
   std::vector<Points> kept = bindings.inputs;  // others than those that outputs were written over
   for (std::size_t i = 0; i < kept.size(); ++i)
     if (bindings.copies[i]) kept[i] = {};
-  marks.give(kept, model.variables(Kind::input), Part::input);
-  marks.give(bindings.parameters, model.variables(Kind::parameter), Part::parameter);
-  marks.give(bindings.tangents, model.variables(Kind::input), Part::tangent);
-  marks.give(bindings.cotangents, model.variables(Kind::output), Part::cotangent);
-  const auto look = [&](const std::vector<Points>& arrays, Part part, auto&& variable) {
-    for (std::size_t i = 0; i < arrays.size(); ++i)
-      if (!is_one_value(arrays[i]))
-        marks.look(Rows(arrays[i], variable(i), point), {part, static_cast<std::int64_t>(i)});
-  };
-  const auto of = [&](Kind kind) {
-    return [&variables = model.variables(kind)](std::size_t i) -> const Variable& { return variables[i]; };
-  };
-  const auto block = [&](Kind kind) {
-    return [&all = model.derivatives(kind).all()](std::size_t i) -> const Variable& { return all[i].block; };
-  };
-  look(bindings.outputs, Part::output, of(Kind::output));
-  look(bindings.blocks, Part::block, block(Kind::input));
-  look(bindings.parameter_blocks, Part::parameter_block, block(Kind::parameter));
-  look(bindings.jvps, Part::jvp, of(Kind::output));
-  look(bindings.adjoints, Part::adjoint, of(Kind::input));
-  look(bindings.parameter_adjoints, Part::parameter_adjoint, of(Kind::parameter));
+  for (const Part part : given_parts)
+    marks.give(part == Part::input ? kept : bindings.of(part), model.variables(kind_of(part)), part);
+  for (const Part part : all_parts)
+    for (std::size_t i = 0; !is_given(part) && i < bindings.of(part).size(); ++i)
+      if (const Points& array = bindings.of(part)[i]; !is_one_value(array))
+        marks.look(Rows(array, model.variable(part, i), point), {part, static_cast<std::int64_t>(i)});
   return marks.first();
 }
 

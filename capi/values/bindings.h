@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "capi/values/parts.h"
 #include "capi/values/points.h"
 
 namespace neml2_capi::model {
@@ -24,6 +25,18 @@ struct Bindings {
   bool mark_failed = false;                          // write NaN to the results of failed points; else leave them
   bool input_first = false;                          // blocks have the components of the input before the output's
   Vector<Tensor>* unknowns = nullptr;                // if not null: filled, by unknown, when points fail
+
+  // Returns the arrays of a part.
+  std::vector<Points>& of(Part part) { return this->*parts[static_cast<std::size_t>(part)]; }
+  const std::vector<Points>& of(Part part) const { return this->*parts[static_cast<std::size_t>(part)]; }
+
+ private:
+  static constexpr std::vector<Points> Bindings::*parts[] = {
+      &Bindings::inputs,           &Bindings::parameters,
+      &Bindings::tangents,         &Bindings::cotangents,
+      &Bindings::outputs,          &Bindings::blocks,
+      &Bindings::parameter_blocks, &Bindings::jvps,
+      &Bindings::adjoints,         &Bindings::parameter_adjoints};
 };
 
 }  // namespace neml2_capi::model

@@ -1,0 +1,47 @@
+// Rows of some points, and the sums that are made of them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "capi/values/points.h"
+
+namespace neml2_capi::model {
+
+// Rows of the points from `begin` on, as arrays that are numbered from the first point of all.
+class PointRows {
+ public:
+  PointRows(std::int64_t begin, std::int64_t points) : begin_(begin), points_(points) {}
+
+  // Returns an array of zeros, or of NaN.
+  Points add(const Variable& variable, bool nan);
+  const Tensor& operator[](std::size_t i) const { return rows_[i]; }
+  std::int64_t points() const { return points_; }
+
+ private:
+  std::int64_t begin_, points_;
+  Vector<Tensor> rows_;
+};
+
+// Adjoints with a row per point instead of each sum, which is made in the end, in the order of the points.
+class Sums {
+ public:
+  // The arrays and their variables must outlive it.
+  Sums(const std::vector<Points>& sums, const std::vector<Variable>& variables, std::int64_t begin,
+       std::int64_t points);
+
+  std::span<const Points> arrays() const {
+    return arrays_.empty() ? std::span<const Points>(sums_) : std::span<const Points>(arrays_);
+  }
+  // Adds the rows to the sums. A point that failed is there as zero, or NaN.
+  void write() const;
+
+ private:
+  const std::vector<Points>& sums_;
+  const std::vector<Variable>& variables_;
+  Vector<Points> arrays_;  // empty if nothing is summed
+  PointRows rows_;
+};
+
+}  // namespace neml2_capi::model
