@@ -138,13 +138,10 @@ Vector<Tensor> OnePackage::jvps_of(Handles& returned, const Bindings& bindings, 
 }
 
 bool OnePackage::is_given_finite(const Bindings& bindings, const Range& range) const {
-  const auto finite = [&](const std::vector<Points>& arrays, Kind kind) {
-    for (std::size_t i = 0; i < arrays.size(); ++i)
-      if (!all_finite(Rows(arrays[i], model_.variables(kind)[i], range.begin), range.points)) return false;
-    return true;
-  };
-  return finite(bindings.inputs, Kind::input) && finite(bindings.parameters, Kind::parameter) &&
-         finite(bindings.tangents, Kind::input);
+  for (const Part part : {Part::input, Part::parameter, Part::tangent})
+    for (std::size_t i = 0; i < bindings.of(part).size(); ++i)
+      if (!all_finite(Rows(bindings.of(part)[i], model_.variable(part, i), range.begin), range.points)) return false;
+  return true;
 }
 
 bool OnePackage::write(Handles& returned, const Bindings& bindings, const Range& range) const {
@@ -170,13 +167,9 @@ void OnePackage::mark(const GraphCall& graph, Handles& returned, const Bindings&
     marks.give(Rows(workspace.inputs[next++]), named(Part::parameter, i));
   marks.give(bindings.tangents, model_.variables(Kind::input), Part::tangent);
   for (std::size_t i = 0; i < outputs_.size(); ++i) marks.look(Rows(*returned[outputs_[i]]), named(Part::output, i));
-  const auto look = [&](const Points& array, const Variable& variable, Part part, std::size_t i) {
-    marks.look(Rows(array, variable, range.begin), named(part, i));
-  };
-  const auto& derivatives = model_.derivatives(Kind::input).all();
-  for (std::size_t i = 0; i < derivatives.size(); ++i) look(bindings.blocks[i], derivatives[i].block, Part::block, i);
-  for (std::size_t i = 0; i < outputs_.size(); ++i)
-    look(bindings.jvps[i], model_.variables(Kind::output)[i], Part::jvp, i);
+  for (const Part part : {Part::block, Part::jvp})
+    for (std::size_t i = 0; i < bindings.of(part).size(); ++i)
+      marks.look(Rows(bindings.of(part)[i], model_.variable(part, i), range.begin), named(part, i));
   write_status(bindings, range.begin, status);
   tally.add(status, range.begin);
   tally.note(marks.first());
@@ -190,18 +183,9 @@ bool OnePackage::write_blocks(Handles& returned, const Bindings& bindings, const
     if (!array.data) continue;
     const auto& [result, pair] = blocks_[i];
     const Derivative& derivative = model_.derivatives(Kind::input).all()[i];
-    const std::int64_t rows = derivative.rows, columns = derivative.columns;
-    if (pair->batched && has_columns(*returned[result], rows, columns)) {
-      write_columns(*returned[result], bindings.input_first, array, range.begin);
-    } else {
-      const Tensor block = pair->rows(std::move(*returned[result]));
-      if (!bindings.input_first)
-        write_rows(block, derivative.block, array, range.begin, range.points);
-      else if (pair->batched)
-        write_transposed(block, rows, columns, array, range.begin);
-      else
-        write_rows(transposed(block, rows, columns), derivative.block, array, range.begin, range.points);
-    }
+    Tensor block = pair->rows(std::move(*returned[result]));
+    if (bindings.input_first) block = transposed(block, derivative.rows, derivative.columns);
+    write_rows(block, derivative.block, array, range.begin, range.points);
     finite &= all_finite(Rows(array, derivative.block, range.begin), range.points);
   }
   return finite;

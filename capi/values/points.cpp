@@ -40,39 +40,37 @@ void copy_rows(const char* from, std::int64_t from_stride, char* to, std::int64_
   }
 }
 
-// Transposes a row-major matrix whose rows begin `stride` elements apart, in tiles of two by two: two loads and two
-// stores each.
+// Transposes a row-major matrix in tiles of two by two: two loads and two stores each.
 template <class Scalar, class Extent>
-void transpose(const Scalar* from, std::int64_t stride, Extent rows, Extent columns, Scalar* to) {
+void transpose(const Scalar* from, Extent rows, Extent columns, Scalar* to) {
   using Pair [[gnu::vector_size(2 * sizeof(Scalar))]] = Scalar;
   std::int64_t r = 0;
   for (; r + 2 <= rows; r += 2) {
     std::int64_t c = 0;
     for (; c + 2 <= columns; c += 2) {
       Pair a, b;
-      std::memcpy(&a, from + r * stride + c, sizeof a);
-      std::memcpy(&b, from + (r + 1) * stride + c, sizeof b);
+      std::memcpy(&a, from + r * columns + c, sizeof a);
+      std::memcpy(&b, from + (r + 1) * columns + c, sizeof b);
       const Pair first = {a[0], b[0]}, second = {a[1], b[1]};
       std::memcpy(to + c * rows + r, &first, sizeof first);
       std::memcpy(to + (c + 1) * rows + r, &second, sizeof second);
     }
     if (c < columns)
-      for (std::int64_t k = r; k < r + 2; ++k) to[c * rows + k] = from[k * stride + c];
+      for (std::int64_t k = r; k < r + 2; ++k) to[c * rows + k] = from[k * columns + c];
   }
   if (r < rows)
-    for (std::int64_t c = 0; c < columns; ++c) to[c * rows + r] = from[r * stride + c];
+    for (std::int64_t c = 0; c < columns; ++c) to[c * rows + r] = from[r * columns + c];
 }
 
-// Transposes `count` matrices, `apart` elements from one to the next. The tangent of two symmetric tensors is asked for
-// most.
+// Transposes `count` row-major matrices. The tangent of two symmetric tensors is asked for most.
 template <class Scalar>
-void transpose_all(const Scalar* from, std::int64_t apart, std::int64_t stride, std::int64_t count, std::int64_t rows,
-                   std::int64_t columns, Scalar* to, std::int64_t to_apart) {
+void transpose_all(const Scalar* from, std::int64_t count, std::int64_t rows, std::int64_t columns, Scalar* to) {
   using Six = std::integral_constant<std::int64_t, 6>;
+  const std::int64_t size = rows * columns;
   if (rows == 6 && columns == 6)
-    for (std::int64_t k = 0; k < count; ++k) transpose(from + k * apart, stride, Six(), Six(), to + k * to_apart);
+    for (std::int64_t k = 0; k < count; ++k) transpose(from + k * size, Six(), Six(), to + k * size);
   else
-    for (std::int64_t k = 0; k < count; ++k) transpose(from + k * apart, stride, rows, columns, to + k * to_apart);
+    for (std::int64_t k = 0; k < count; ++k) transpose(from + k * size, rows, columns, to + k * size);
 }
 
 }  // namespace
@@ -131,38 +129,6 @@ void write_rows(const Tensor& value, const Variable& variable, const Points& arr
     copy_rows(value.data_as<const char>(), one_row ? 0 : n * item, out, array.stride * item, bytes, points);
 }
 
-void write_transposed(const Tensor& matrices, std::int64_t rows, std::int64_t columns, const Points& array,
-                      std::int64_t begin) {
-  with_scalar(matrices.dtype(), [&]<class Scalar>(Scalar*) {
-    const std::int64_t points = matrices.sizes()[0], n = matrices.sizes().last(matrices.ndim() - 1).product();
-    const std::int64_t size = rows * columns;
-    const Scalar* from = matrices.data_as<const Scalar>();
-    auto* to = reinterpret_cast<Scalar*>(point(array, begin, sizeof(Scalar)));
-    for (std::int64_t site = 0; site < n; site += size)
-      transpose_all(from + site, n, columns, points, rows, columns, to + site, array.stride);
-  });
-}
-
-bool has_columns(const Tensor& matrices, std::int64_t rows, std::int64_t columns) {
-  if (matrices.ndim() != 3 || rows == 1 || columns == 1) return false;
-  return matrices.sizes()[1] == rows && matrices.sizes()[2] == columns && matrices.strides()[1] == 1;
-}
-
-void write_columns(const Tensor& matrices, bool transposed, const Points& array, std::int64_t begin) {
-  with_scalar(matrices.dtype(), [&]<class Scalar>(Scalar*) {
-    const std::int64_t points = matrices.sizes()[0], rows = matrices.sizes()[1], columns = matrices.sizes()[2];
-    const std::int64_t apart = matrices.strides()[0], stride = matrices.strides()[2];
-    const Scalar* from = matrices.data_as<const Scalar>();
-    auto* to = reinterpret_cast<Scalar*>(point(array, begin, sizeof(Scalar)));
-    if (!transposed) return transpose_all(from, apart, stride, points, columns, rows, to, array.stride);
-    constexpr auto item = static_cast<std::int64_t>(sizeof(Scalar));
-    for (std::int64_t p = 0; p < points; ++p)
-      copy_rows(reinterpret_cast<const char*>(from + p * apart), stride * item,
-                reinterpret_cast<char*>(to + p * array.stride), rows * item, static_cast<std::size_t>(rows * item),
-                columns);
-  });
-}
-
 bool write_finite(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,
                   std::int64_t points) {
   bool finite = true, written = !array.data;
@@ -216,8 +182,7 @@ Tensor transposed(const Tensor& matrices, std::int64_t rows, std::int64_t column
   with_scalar(matrices.dtype(), [&]<class Scalar>(Scalar*) {
     const std::int64_t size = rows * columns;
     if (size == 0) return;
-    transpose_all(matrices.data_as<const Scalar>(), size, columns, matrices.numel() / size, rows, columns,
-                  out.data_as<Scalar>(), size);
+    transpose_all(matrices.data_as<const Scalar>(), matrices.numel() / size, rows, columns, out.data_as<Scalar>());
   });
   return out;
 }

@@ -60,13 +60,6 @@ Vector<Tensor> gather_bound(const std::vector<Points>& arrays, const std::vector
 // Writes a row-major value, one row per point or one for all, to the points from `begin` on. An empty value is zero.
 void write_rows(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,
                 std::int64_t points);
-// Writes row-major matrices (..., rows, columns), each of them transposed.
-void write_transposed(const Tensor& matrices, std::int64_t rows, std::int64_t columns, const Points& array,
-                      std::int64_t begin);
-// Tells whether these are matrices (points, rows, columns) in whose columns the elements stand side by side, as
-// packages often return blocks. They may be written from where they are, as they are or transposed.
-bool has_columns(const Tensor& matrices, std::int64_t rows, std::int64_t columns);
-void write_columns(const Tensor& matrices, bool transposed, const Points& array, std::int64_t begin);
 // Writes as write_rows(), and tells in the same pass whether all of it is finite, which only floating-point values may
 // not be. Writes nothing if the array is not bound.
 bool write_finite(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,

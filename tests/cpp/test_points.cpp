@@ -135,80 +135,28 @@ void results_are_checked_while_they_are_written() {
 }
 
 template <class Scalar>
-void check_transposed(std::int64_t rows, std::int64_t columns, std::int64_t gap) {
+void check_transposed(std::int64_t rows, std::int64_t columns) {
   constexpr std::int64_t points = 3, sites = 2;
   const DType dtype = sizeof(Scalar) == 8 ? DType::float64 : DType::float32;
-  const std::int64_t size = rows * columns, stride = sites * size + gap;
+  const std::int64_t size = rows * columns;
   std::vector<Scalar> values(static_cast<std::size_t>(points * sites * size));
   std::iota(values.begin(), values.end(), Scalar{1});
   const Tensor matrices = Tensor::borrow(values.data(), dtype, {points, sites, rows, columns});
-  std::vector<Scalar> out(static_cast<std::size_t>(points * stride), Scalar{-7});
-  write_transposed(matrices, rows, columns, {reinterpret_cast<char*>(out.data()), stride}, 0);
   const Tensor tensor = transposed(matrices, rows, columns);
-  for (std::int64_t p = 0; p < points; ++p) {
-    for (std::int64_t i = 0; i < sites * size; ++i) {
-      const std::int64_t site = i / size, c = i % size / rows, r = i % rows;
-      const Scalar expected = values[static_cast<std::size_t>((p * sites + site) * size + r * columns + c)];
-      expect(out[static_cast<std::size_t>(p * stride + i)] == expected, "each matrix is transposed where it goes");
-      expect(tensor.data_as<Scalar>()[p * sites * size + i] == expected, "or in a tensor");
+  for (std::int64_t k = 0; k < points * sites; ++k)
+    for (std::int64_t i = 0; i < size; ++i) {
+      const std::int64_t c = i / rows, r = i % rows;
+      const Scalar expected = values[static_cast<std::size_t>(k * size + r * columns + c)];
+      expect(tensor.data_as<Scalar>()[k * size + i] == expected, "each matrix is transposed");
     }
-    for (std::int64_t i = sites * size; i < stride; ++i)
-      expect(out[static_cast<std::size_t>(p * stride + i)] == -7, "a gap is left as it was");
-  }
 }
 
 void blocks_are_transposed() {
   for (std::int64_t rows : {1, 2, 3, 6, 7})
-    for (std::int64_t columns : {1, 2, 5, 6})
-      for (std::int64_t gap : {0, 3}) {
-        check_transposed<double>(rows, columns, gap);
-        check_transposed<float>(rows, columns, gap);
-      }
-}
-
-// Columns of `rows` numbers, in the two orders in which packages leave them: by points, and all first columns first.
-template <class Scalar>
-void check_columns(std::int64_t rows, std::int64_t columns, std::int64_t gap, bool first_columns_first) {
-  constexpr std::int64_t points = 4;
-  const DType dtype = sizeof(Scalar) == 8 ? DType::float64 : DType::float32;
-  const std::int64_t size = rows * columns, stride = size + gap;
-  std::vector<Scalar> values(static_cast<std::size_t>(points * size));
-  std::iota(values.begin(), values.end(), Scalar{1});
-  const Dims strides = first_columns_first ? Dims{rows, 1, points * rows} : Dims{size, 1, rows};
-  const Tensor matrices(Tensor::borrow(values.data(), dtype, {points, size}).storage(), dtype, {points, rows, columns},
-                        strides);
-  expect(has_columns(matrices, rows, columns), "columns are seen");
-  const Tensor expected = matrices.row_major();
-  for (bool turned : {false, true}) {
-    std::vector<Scalar> out(static_cast<std::size_t>(points * stride), Scalar{-7});
-    write_columns(matrices, turned, {reinterpret_cast<char*>(out.data()), stride}, 0);
-    for (std::int64_t p = 0; p < points; ++p) {
-      const Scalar* row = out.data() + p * stride;
-      for (std::int64_t r = 0; r < rows; ++r)
-        for (std::int64_t c = 0; c < columns; ++c)
-          expect(row[turned ? c * rows + r : r * columns + c] ==
-                     expected.data_as<const Scalar>()[p * size + r * columns + c],
-                 "each matrix is written in the order that is wanted");
-      expect(std::all_of(row + size, row + stride, [](Scalar left) { return left == -7; }), "a gap is left as it was");
+    for (std::int64_t columns : {1, 2, 5, 6}) {
+      check_transposed<double>(rows, columns);
+      check_transposed<float>(rows, columns);
     }
-  }
-}
-
-void columns_are_written_from_where_they_are() {
-  for (std::int64_t rows : {2, 3, 6})
-    for (std::int64_t columns : {2, 5, 6, 7})
-      for (std::int64_t gap : {0, 3})
-        for (bool first_columns_first : {false, true}) {
-          check_columns<double>(rows, columns, gap, first_columns_first);
-          check_columns<float>(rows, columns, gap, first_columns_first);
-        }
-  double values[24] = {};
-  const Storage storage = Tensor::borrow(values, DType::float64, {24}).storage();
-  const Tensor by_rows(storage, DType::float64, {4, 2, 3}, {6, 3, 1});
-  expect(!has_columns(by_rows, 2, 3), "rows are no columns");
-  expect(!has_columns(Tensor(storage, DType::float64, {4, 2, 3}, {6, 1, 2}), 3, 2),
-         "nor are matrices of another shape");
-  expect(!has_columns(Tensor(storage, DType::float64, {4, 6}, {6, 1}), 6, 1), "nor is a vector");
 }
 
 }  // namespace
@@ -222,6 +170,5 @@ int main() {
   failed_points_are_left_or_marked();
   results_are_checked_while_they_are_written();
   blocks_are_transposed();
-  columns_are_written_from_where_they_are();
   std::puts("points: all passed");
 }
