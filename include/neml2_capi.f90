@@ -458,6 +458,7 @@ contains
   ! begin generated: errors
   ! The status, the message and the cause of one of the neml2_error_count() errors, which are in the order of their
   ! points. The status of the call is positive if all of theirs are. neml2_error_argument if there are fewer.
+  != neml2_error_get -> status, message, [cause]
   subroutine neml2_error_get(index, status, message, stat, errmsg, cause)
     integer(int64), intent(in) :: index
     integer(int32), intent(inout) :: status
@@ -521,6 +522,7 @@ contains
 
   ! begin generated: log
   ! Set the level of a channel, "newton" for example, or of "all": neml2_error_name, neml2_error_argument.
+  != neml2_log_level_set
   subroutine neml2_log_level_set(channel, level, stat, errmsg)
     character(*), intent(in) :: channel
     integer(int32), intent(in) :: level
@@ -533,6 +535,7 @@ contains
   end subroutine neml2_log_level_set
 
   ! The level of a channel; of "all", the greatest that one has. neml2_error_name.
+  != neml2_log_level_get -> level
   subroutine neml2_log_level_get(channel, level, stat, errmsg)
     character(*), intent(in) :: channel
     integer(int32), intent(inout) :: level
@@ -561,6 +564,7 @@ contains
   ! begin generated: interrupting
   ! Set the function that long evaluations ask, on the threads that evaluate, whether to end with neml2_error_interrupted:
   ! one of a module, not one that another procedure contains.
+  != neml2_interrupt_set
   subroutine neml2_interrupt_set(asked, stat, errmsg)
     procedure(neml2_interrupt) :: asked
     integer(int32), intent(out), optional :: stat
@@ -768,6 +772,7 @@ contains
   ! and later changes of it do not count. What was loaded before is replaced on success and kept on failure:
   ! neml2_error_file if a file is missing, neml2_error_artifact if it is not what it should be,
   ! neml2_error_unsupported if it was not compiled for this device, type or processor.
+  != model_load: model_open -> self, path, [name], [dtype], [device], [device_index], [runtime], [scheduler]
   subroutine model_load(self, path, stat, errmsg, name, dtype, device, device_index, runtime, scheduler)
     class(neml2_model), intent(inout) :: self
     character(*), intent(in) :: path
@@ -783,10 +788,8 @@ contains
     c_self = c_null_ptr
     c_path = c_text(path)
     source%path = c_loc(c_path)
-    if (present(name)) then
-      c_name = c_text(name)
-      source%name = c_loc(c_name)
-    end if
+    if (present(name)) c_name = c_text(name)
+    if (present(name)) source%name = c_loc(c_name)
     if (present(dtype)) source%dtype = dtype
     if (present(device)) source%device = device
     if (present(device_index)) source%device_index = device_index
@@ -800,6 +803,7 @@ contains
   end subroutine model_load
 
   ! Runtime of the packages of the model: neml2_runtime_builtin, or neml2_runtime_libtorch if one of them does.
+  != model_runtime: model_inspect -> runtime
   subroutine model_runtime(self, runtime, stat, errmsg)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(inout) :: runtime
@@ -815,6 +819,7 @@ contains
 
   ! Device of the inputs, parameters and results of the model: neml2_device_cpu or neml2_device_cuda, and which of the
   ! CUDA devices.
+  != model_device: model_inspect -> type = device, index = device_index
   subroutine model_device(self, type, index, stat, errmsg)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(inout) :: type, index
@@ -832,6 +837,7 @@ contains
   end subroutine model_device
 
   ! The element type of the model's floating-point variables: neml2_float64 or neml2_float32.
+  != model_dtype: model_inspect -> dtype
   subroutine model_dtype(self, dtype, stat, errmsg)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(inout) :: dtype
@@ -846,6 +852,7 @@ contains
   end subroutine model_dtype
 
   ! How many variables of a kind (neml2_input, neml2_output, neml2_parameter, neml2_unknown) there are.
+  != model_variable_count -> count
   subroutine model_variable_count(self, kind, count, stat, errmsg)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(in) :: kind
@@ -859,6 +866,7 @@ contains
   end subroutine model_variable_count
 
   ! The name of a variable and its mathematical type as NEML2 names it ("SR2", "Scalar"; empty for parameters).
+  != model_variable_name: model_variable_inspect -> name, [type]
   subroutine model_variable_name(self, kind, index, name, stat, errmsg, type)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(in) :: kind
@@ -880,6 +888,7 @@ contains
 
   ! The shape of a variable at one point, (base axes..., sub-batch axes...), of which the last `sub_ndim` are sub-batch
   ! axes; empty for a scalar.
+  != model_variable_shape: model_variable_inspect -> shape, [sub_ndim]
   subroutine model_variable_shape(self, kind, index, shape, stat, errmsg, sub_ndim)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(in) :: kind
@@ -900,6 +909,7 @@ contains
   end subroutine model_variable_shape
 
   ! The element type of a variable, one of neml2_float64 and the others.
+  != model_variable_dtype: model_variable_inspect -> dtype
   subroutine model_variable_dtype(self, kind, index, dtype, stat, errmsg)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(in) :: kind
@@ -915,6 +925,7 @@ contains
     call conclude(outcome, stat)
   end subroutine model_variable_dtype
 
+  != model_derivative_count -> count
   ! Count the derivatives that were compiled with respect to inputs (`kind` neml2_input) or parameters
   ! (neml2_parameter).
   subroutine model_derivative_count(self, kind, count, stat, errmsg)
@@ -931,6 +942,7 @@ contains
 
   ! The positions of the output and the variable of a derivative; the shape of its block at one point, (variable...,
   ! output...); and whether each point has its own, else one is that of all.
+  != model_derivative_info: model_derivative_inspect -> output + 1, variable + 1, [shape], [batched /= 0]
   subroutine model_derivative_info(self, kind, index, output, variable, stat, errmsg, shape, batched)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(in) :: kind
@@ -953,6 +965,7 @@ contains
     call conclude(outcome, stat)
   end subroutine model_derivative_info
 
+  != model_history_count -> count
   ! Count the inputs that are history: `x~1`, `x~2` and so on, the values of `x` one and two steps before.
   subroutine model_history_count(self, count, stat, errmsg)
     class(neml2_model), intent(in) :: self
@@ -966,6 +979,7 @@ contains
   end subroutine model_history_count
 
   ! The positions of an input x~age, and of the output x or the input x that it becomes; 0 if there is none.
+  != model_history_info: model_history_inspect -> input + 1, [age], [output + 1], [current + 1]
   subroutine model_history_info(self, index, input, stat, errmsg, age, output, current)
     class(neml2_model), intent(in) :: self
     integer(int64), intent(in) :: index
@@ -987,6 +1001,7 @@ contains
   end subroutine model_history_info
 
   ! Describe the model by a JSON document: see neml2_source_describe in neml2_capi.h.
+  != model_describe -> text
   subroutine model_describe(self, text, stat, errmsg)
     class(neml2_model), intent(in) :: self
     character(:), allocatable, intent(inout) :: text
@@ -1008,6 +1023,7 @@ contains
   end subroutine model_describe
 
   ! The same of the artifact at `path`, of which no package is loaded. The arguments are those of neml2_model%load.
+  != neml2_source_describe -> path, text, [name], [dtype], [device], [device_index]
   subroutine neml2_source_describe(path, text, stat, errmsg, name, dtype, device, device_index)
     character(*), intent(in) :: path
     character(:), allocatable, intent(inout) :: text
@@ -1024,10 +1040,8 @@ contains
     needed = 1
     c_path = c_text(path)
     source%path = c_loc(c_path)
-    if (present(name)) then
-      c_name = c_text(name)
-      source%name = c_loc(c_name)
-    end if
+    if (present(name)) c_name = c_text(name)
+    if (present(name)) source%name = c_loc(c_name)
     if (present(dtype)) source%dtype = dtype
     if (present(device)) source%device = device
     if (present(device_index)) source%device_index = device_index
@@ -1042,6 +1056,7 @@ contains
   end subroutine neml2_source_describe
 
   ! How many options there are; neml2_capi.h lists them under "Options".
+  != model_option_count -> count
   subroutine model_option_count(self, count, stat, errmsg)
     class(neml2_model), intent(in) :: self
     integer(int64), intent(inout) :: count
@@ -1054,6 +1069,7 @@ contains
   end subroutine model_option_count
 
   ! Set an option: a number, which is real64, or a text. Calls that already run keep the value they began with.
+  != set_option_number: model_option_set_number
   subroutine set_option_number(self, name, value, stat, errmsg)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name
@@ -1066,6 +1082,7 @@ contains
     call conclude(outcome, stat)
   end subroutine set_option_number
 
+  != set_option_text: model_option_set_text
   ! Set a text to one of its choices; anything else is ARGUMENT. A text that may be anything is copied, and kept as long
   ! as the process lives.
   subroutine set_option_text(self, name, value, stat, errmsg)
@@ -1080,6 +1097,7 @@ contains
   end subroutine set_option_text
 
   ! Read an option.
+  != get_option_number: model_option_get_number -> value
   subroutine get_option_number(self, name, value, stat, errmsg)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name
@@ -1092,6 +1110,7 @@ contains
     call conclude(outcome, stat)
   end subroutine get_option_number
 
+  != get_option_text: model_option_get_text -> value
   ! Read a text. Borrowed, never freed.
   subroutine get_option_text(self, name, value, stat, errmsg)
     class(neml2_model), intent(in) :: self
@@ -1110,6 +1129,7 @@ contains
 
   ! The stored value of a parameter as a tensor that shares its storage: (base shape..., batch...). A write through it
   ! takes effect from the next evaluation on, and must not coincide with one on another thread.
+  != model_parameter_tensor: model_parameter_get -> tensor
   subroutine model_parameter_tensor(self, name, tensor, stat, errmsg)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name
@@ -1125,6 +1145,8 @@ contains
     call conclude(outcome, stat)
   end subroutine model_parameter_tensor
 
+  != set_parameter: also(real32)
+
   subroutine set_parameter_real32(self, name, value, stat, errmsg)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name
@@ -1138,6 +1160,8 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine set_parameter_real32
+
+  != get_parameter: also(real32)
 
   subroutine get_parameter_real32(self, name, values, stat, errmsg, shape)
     class(neml2_model), intent(in) :: self
@@ -1500,6 +1524,7 @@ contains
 
   ! begin generated: calls
   ! Bind an input. Every input must be bound when the call runs.
+  != call_bind_input: bind(neml2_input) -> name
   subroutine call_bind_input(self, name, array, stat, errmsg, stride, first)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
@@ -1515,6 +1540,7 @@ contains
 
   ! Bind an output: the very array of an input, with the same stride, or one that overlaps no other. One that is not
   ! bound is not written; a stride of 0 is an error.
+  != call_bind_output: bind(neml2_output) -> name
   subroutine call_bind_output(self, name, array, stat, errmsg, stride, first)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
@@ -1529,6 +1555,7 @@ contains
   end subroutine call_bind_output
 
   ! Bind a parameter to values that replace the stored one in this call.
+  != call_bind_parameter: bind(neml2_parameter) -> name
   subroutine call_bind_parameter(self, name, array, stat, errmsg, stride, first)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
@@ -1543,6 +1570,7 @@ contains
   end subroutine call_bind_parameter
 
   ! Bind the tangent of an input. One that is not bound is zero.
+  != call_bind_tangent: bind(neml2_tangent) -> name
   subroutine call_bind_tangent(self, name, array, stat, errmsg, stride, first)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
@@ -1557,6 +1585,7 @@ contains
   end subroutine call_bind_tangent
 
   ! Bind the derivative of an output along the tangents.
+  != call_bind_jvp: bind(neml2_jvp) -> name
   subroutine call_bind_jvp(self, name, array, stat, errmsg, stride, first)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
@@ -1571,6 +1600,7 @@ contains
   end subroutine call_bind_jvp
 
   ! Bind the cotangent of an output. One that is not bound is zero.
+  != call_bind_cotangent: bind(neml2_cotangent) -> name
   subroutine call_bind_cotangent(self, name, array, stat, errmsg, stride, first)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
@@ -1587,6 +1617,7 @@ contains
   ! Bind the derivative of an output with respect to an input or, with `of_parameter`, a parameter: (variable, output,
   ! point), or (output, variable, point) with the order neml2_input_first. neml2_error_unsupported if it was not
   ! compiled.
+  != call_bind_derivative: bind(derivative, parameter_derivative) -> output, variable
   subroutine call_bind_derivative(self, output, variable, array, stat, errmsg, of_parameter, stride, first)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: output, variable
@@ -1604,6 +1635,7 @@ contains
 
   ! Bind the adjoint of an input or, with `of_parameter`, a parameter: of each point or, with a stride of 0 or as a
   ! scalar, the sum over all points that did not fail.
+  != call_bind_adjoint: bind(neml2_adjoint, neml2_parameter_adjoint) -> variable
   subroutine call_bind_adjoint(self, variable, array, stat, errmsg, of_parameter, stride, first)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: variable
@@ -1621,6 +1653,7 @@ contains
 
   ! The order of the components in the blocks of derivatives: neml2_output_first, the default, is (variable, output,
   ! point) here; neml2_input_first is (output, variable, point), the order of DDSDDE.
+  != call_set_block_order: call_block_order_set
   subroutine call_set_block_order(self, order, stat, errmsg)
     class(neml2_call), intent(in) :: self
     integer(int32), intent(in) :: order
@@ -1631,6 +1664,8 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine call_set_block_order
+
+  != run: also(int32)
 
   subroutine run_int32(self, npoints, stat, errmsg)
     class(neml2_call), intent(in) :: self
@@ -1747,6 +1782,8 @@ contains
   end function shown
 
   ! begin generated: views
+  != view: also(real32, int64, int32)
+
   function view_real32(array) result(seen)
     real(real32), pointer, intent(in) :: array(..)
     type(neml2_view) :: seen
@@ -2040,6 +2077,7 @@ contains
 
   ! begin generated: evaluation
   ! Evaluate a model.
+  != model_forward -> inputs, outputs, [parameters], [report]
   subroutine model_forward(self, inputs, outputs, stat, errmsg, parameters, report)
     class(neml2_model), intent(in) :: self
     type(neml2_tensor), intent(in) :: inputs(:)
@@ -2066,6 +2104,7 @@ contains
   end subroutine model_forward
 
   ! The same with a solver of yours instead of the built-in one.
+  != model_forward_with: solve_run -> inputs, outputs, [parameters], [report]
   subroutine model_forward_with(self, solver, inputs, outputs, stat, errmsg, parameters, report)
     class(neml2_model), intent(in) :: self
     procedure(neml2_solver) :: solver
@@ -2094,6 +2133,7 @@ contains
   end subroutine model_forward_with
 
   ! The derivatives of the outputs along one direction; that of an output without any is not set.
+  != model_jvp -> inputs, tangents, jvps, [outputs], [parameters], [report]
   subroutine model_jvp(self, inputs, tangents, jvps, stat, errmsg, outputs, parameters, report)
     class(neml2_model), intent(in) :: self
     type(neml2_tensor), intent(in) :: inputs(:), tangents(:)
@@ -2126,6 +2166,7 @@ contains
   end subroutine model_jvp
 
   ! The transpose of that: the adjoints of the inputs, which have the shapes of the inputs.
+  != model_vjp: model_vjp(neml2_input) -> inputs, cotangents, adjoints, [outputs], [parameters], [report]
   subroutine model_vjp(self, inputs, cotangents, adjoints, stat, errmsg, outputs, parameters, report)
     class(neml2_model), intent(in) :: self
     type(neml2_tensor), intent(in) :: inputs(:), cotangents(:)
@@ -2159,6 +2200,7 @@ contains
 
   ! All derivatives with respect to inputs, of shape (variable..., output..., batch...), without the batch if all
   ! points have the same one.
+  != model_jacobian: model_jacobian(neml2_input) -> inputs, blocks, [outputs], [parameters], [report]
   subroutine model_jacobian(self, inputs, blocks, stat, errmsg, outputs, parameters, report)
     class(neml2_model), intent(in) :: self
     type(neml2_tensor), intent(in) :: inputs(:)
@@ -2190,6 +2232,7 @@ contains
   end subroutine model_jacobian
 
   ! All derivatives with respect to parameters.
+  != model_param_jacobian: model_jacobian(neml2_parameter) -> inputs, blocks, [outputs], [parameters], [report]
   subroutine model_param_jacobian(self, inputs, blocks, stat, errmsg, outputs, parameters, report)
     class(neml2_model), intent(in) :: self
     type(neml2_tensor), intent(in) :: inputs(:)
@@ -2221,6 +2264,7 @@ contains
   end subroutine model_param_jacobian
 
   ! The adjoints of the parameters, which have the shapes of the parameters.
+  != model_param_vjp: model_vjp(neml2_parameter) -> inputs, cotangents, adjoints, [outputs], [parameters], [report]
   subroutine model_param_vjp(self, inputs, cotangents, adjoints, stat, errmsg, outputs, parameters, report)
     class(neml2_model), intent(in) :: self
     type(neml2_tensor), intent(in) :: inputs(:), cotangents(:)
@@ -2253,6 +2297,7 @@ contains
   end subroutine model_param_vjp
 
   ! The shape in Fortran's order, and the strides in elements.
+  != tensor_shape: tensor_inspect -> shape, [strides]
   subroutine tensor_shape(self, shape, stat, errmsg, strides)
     class(neml2_tensor), intent(in) :: self
     integer(int64), allocatable, intent(inout) :: shape(:)
@@ -2271,6 +2316,7 @@ contains
   end subroutine tensor_shape
 
   ! The element type, one of neml2_float64 and the others.
+  != tensor_dtype: tensor_inspect -> dtype
   subroutine tensor_dtype(self, dtype, stat, errmsg)
     class(neml2_tensor), intent(in) :: self
     integer(int32), intent(inout) :: dtype
@@ -2285,6 +2331,7 @@ contains
   end subroutine tensor_dtype
 
   ! Device of the memory of the tensor: neml2_device_cpu or neml2_device_cuda, and which of the CUDA devices.
+  != tensor_device: tensor_inspect -> type = device, index = device_index
   subroutine tensor_device(self, type, index, stat, errmsg)
     class(neml2_tensor), intent(in) :: self
     integer(int32), intent(inout) :: type, index
@@ -2302,6 +2349,7 @@ contains
   end subroutine tensor_device
 
   ! The tensor of a kind of report, neml2_report_status and the others, of shape (batch...).
+  != report_get -> tensor
   subroutine report_get(self, kind, tensor, stat, errmsg)
     class(neml2_report), intent(in) :: self
     integer(int32), intent(in) :: kind
@@ -2318,6 +2366,7 @@ contains
   end subroutine report_get
 
   ! The last iterate of an unknown if the solve failed, (point shape..., batch...); NaN at the points that did not.
+  != report_unknown: report_get_unknown -> tensor
   subroutine report_unknown(self, index, tensor, stat, errmsg)
     class(neml2_report), intent(in) :: self
     integer(int64), intent(in) :: index
@@ -2332,6 +2381,8 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine report_unknown
+
+  != values: also(real32, int64, int32)
 
   subroutine values_real32(self, values, stat, errmsg)
     class(neml2_tensor), intent(in) :: self
@@ -2386,6 +2437,8 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine values_int32
+
+  != copy: also(real32, int64, int32)
 
   subroutine copy_real32(self, values, stat, errmsg)
     class(neml2_tensor), intent(in) :: self
@@ -2585,6 +2638,7 @@ contains
 
   ! begin generated: solves
   ! The numbers that a point has in a vector, the points, and the unknowns of the current system.
+  != solve_size: system_inspect -> n, npoints, [nunknowns]
   subroutine solve_size(self, n, npoints, stat, errmsg, nunknowns)
     class(neml2_solve), intent(in) :: self
     integer(int64), intent(inout) :: n, npoints
@@ -2606,6 +2660,7 @@ contains
   ! Place of unknown `index` of the system: `unknown` is its position among the model's of kind neml2_unknown, and
   ! its values are `pieces` pieces of `piece_size` numbers, the first from `first` on and each `piece_stride` after the
   ! one before.
+  != solve_layout: system_unknown_inspect -> unknown + 1, first = offset + 1, pieces, piece_stride, piece_size
   subroutine solve_layout(self, index, unknown, first, pieces, piece_stride, piece_size, stat, errmsg)
     class(neml2_solve), intent(in) :: self
     integer(int64), intent(in) :: index
@@ -2627,6 +2682,7 @@ contains
   end subroutine solve_layout
 
   ! The initial guess, from the predictor of the model.
+  != solve_guess: system_guess -> u
   subroutine solve_guess(self, u, stat, errmsg)
     class(neml2_solve), intent(in) :: self
     real(real64), intent(inout), contiguous :: u(:, :)
@@ -2641,6 +2697,7 @@ contains
   end subroutine solve_guess
 
   ! The residual r(u).
+  != solve_residual: system_residual -> u, r
   subroutine solve_residual(self, u, r, stat, errmsg)
     class(neml2_solve), intent(in) :: self
     real(real64), intent(in), contiguous :: u(:, :)
@@ -2657,6 +2714,7 @@ contains
   end subroutine solve_residual
 
   ! The Newton step du at `u`. `singular` receives, per point, 1 if the Jacobian is singular, else 0.
+  != solve_step: system_step -> u, du, [singular]
   subroutine solve_step(self, u, du, stat, errmsg, singular)
     class(neml2_solve), intent(in) :: self
     real(real64), intent(in), contiguous :: u(:, :)
@@ -2676,6 +2734,7 @@ contains
 
   ! The Jacobian at `u`: a(j, i, p) is the derivative of residual i with respect to number j of point p.
   ! neml2_error_unsupported if the artifact has no package for it.
+  != solve_jacobian: system_jacobian -> u, a
   subroutine solve_jacobian(self, u, a, stat, errmsg)
     class(neml2_solve), intent(in) :: self
     real(real64), intent(in), contiguous :: u(:, :)
@@ -2692,6 +2751,7 @@ contains
   end subroutine solve_jacobian
 
   ! The product y of the Jacobian at `u` with `v`.
+  != solve_matvec: system_matvec -> u, v, y
   subroutine solve_matvec(self, u, v, y, stat, errmsg)
     class(neml2_solve), intent(in) :: self
     real(real64), intent(in), contiguous :: u(:, :), v(:, :)
@@ -2710,6 +2770,7 @@ contains
 
   ! Take `u` as the solution. `status` says for each point neml2_ok, neml2_not_converged or neml2_singular; without
   ! it a point far above the tolerances of the model failed. `iterations` is for the report.
+  != solve_accept: system_accept -> u, [status], [iterations]
   subroutine solve_accept(self, u, stat, errmsg, status, iterations)
     class(neml2_solve), intent(in) :: self
     real(real64), intent(in), contiguous :: u(:, :)
@@ -2725,6 +2786,8 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine solve_accept
+
+  != begin: also(int32)
 
   subroutine begin_int32(self, evaluation, npoints, stat, errmsg)
     class(neml2_solve), intent(inout) :: self

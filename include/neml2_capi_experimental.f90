@@ -352,6 +352,7 @@ contains
 
   ! begin generated: libtorch
   ! Suggest the place of libtorch, in case nothing else names it: libtorch_cpu.so or the folder that holds it.
+  != neml2_libtorch_suggest
   subroutine neml2_libtorch_suggest(place, stat, errmsg)
     character(*), intent(in) :: place
     integer(int32), intent(out), optional :: stat
@@ -364,6 +365,7 @@ contains
 
   ! Open libtorch, unless it is, and tell its file and its version: neml2_error_file if there is none,
   ! neml2_error_unsupported if it lacks something.
+  != neml2_libtorch_open -> path, version
   subroutine neml2_libtorch_open(path, version, stat, errmsg)
     character(:), allocatable, intent(inout) :: path, version
     integer(int32), intent(out), optional :: stat
@@ -382,6 +384,7 @@ contains
   end subroutine neml2_libtorch_open
 
   ! Tell the schema of a custom operator, before a package that calls it is loaded for libtorch.
+  != neml2_operator_declare
   subroutine neml2_operator_declare(schema, stat, errmsg)
     character(*), intent(in) :: schema
     integer(int32), intent(out), optional :: stat
@@ -393,6 +396,7 @@ contains
   end subroutine neml2_operator_declare
 
   ! Put this thread's work on CUDA device `index` on `stream`, a cudaStream_t; c_null_ptr: on torch's current stream.
+  != neml2_stream_set
   subroutine neml2_stream_set(index, stream, stat, errmsg)
     integer(int32), intent(in) :: index
     type(c_ptr), intent(in) :: stream
@@ -600,6 +604,7 @@ contains
   ! begin generated: operators
   ! Register a subroutine for the packages that are loaded from now on: one of a module, not one that another procedure
   ! contains.
+  != neml2_operator_register
   subroutine neml2_operator_register(schema, procedure, stat, errmsg)
     character(*), intent(in) :: schema
     procedure(neml2_operator) :: procedure
@@ -612,6 +617,7 @@ contains
   end subroutine neml2_operator_register
 
   ! Unregister an operator by its name, "mylib::scale.overload": when this returns, no thread is in the subroutine.
+  != neml2_operator_unregister
   subroutine neml2_operator_unregister(name, stat, errmsg)
     character(*), intent(in) :: name
     integer(int32), intent(out), optional :: stat
@@ -623,6 +629,7 @@ contains
   end subroutine neml2_operator_unregister
 
   ! The position of an argument.
+  != operator_find: operator_call_find -> index = out + 1
   subroutine operator_find(self, name, index, stat, errmsg)
     class(neml2_operator_call), intent(in) :: self
     character(*), intent(in) :: name
@@ -638,6 +645,7 @@ contains
   end subroutine operator_find
 
   ! The name of an argument, what it is (neml2_argument_none and so on), and its length if it is a list, else -1.
+  != operator_argument_info: operator_call_inspect -> name, kind, count
   subroutine operator_argument_info(self, index, name, kind, count, stat, errmsg)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
@@ -658,6 +666,8 @@ contains
     call conclude(outcome, stat)
   end subroutine operator_argument_info
 
+  != get: also(int64)
+
   subroutine get_int64(self, index, number, stat, errmsg)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
@@ -671,6 +681,8 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine get_int64
+
+  != get_list: also(int64)
 
   subroutine get_list_int64(self, index, list, stat, errmsg)
     class(neml2_operator_call), intent(in) :: self
@@ -830,6 +842,7 @@ contains
   ! begin generated: graphs
   ! Load a package (.pt2). What it needs and is not there is named. `device` is that of the package unless given, and
   ! `runtime` neml2_runtime_auto.
+  != graph_load: graph_open -> self, path, [device], [device_index], [runtime]
   subroutine graph_load(self, path, stat, errmsg, device, device_index, runtime)
     class(neml2_graph), intent(inout) :: self
     character(*), intent(in) :: path
@@ -853,6 +866,7 @@ contains
   end subroutine graph_load
 
   ! Load a package whose file has been read: its bytes, which are not needed any more then.
+  != graph_load_bytes: graph_open -> self, content, [device], [device_index], [runtime]
   subroutine graph_load_bytes(self, content, stat, errmsg, device, device_index, runtime)
     class(neml2_graph), intent(inout) :: self
     integer(int8), target, intent(in), contiguous :: content(:)
@@ -875,6 +889,7 @@ contains
   end subroutine graph_load_bytes
 
   ! Runtime of the graph: neml2_runtime_builtin or neml2_runtime_libtorch.
+  != graph_runtime: graph_inspect -> runtime
   subroutine graph_runtime(self, runtime, stat, errmsg)
     class(neml2_graph), intent(in) :: self
     integer(int32), intent(inout) :: runtime
@@ -889,6 +904,7 @@ contains
   end subroutine graph_runtime
 
   ! Device of the inputs and outputs of the graph: neml2_device_cpu or neml2_device_cuda, and which of the CUDA devices.
+  != graph_device: graph_inspect -> type = device, index = device_index
   subroutine graph_device(self, type, index, stat, errmsg)
     class(neml2_graph), intent(in) :: self
     integer(int32), intent(inout) :: type, index
@@ -906,6 +922,7 @@ contains
   end subroutine graph_device
 
   ! Layout that an input was compiled for: its element type, and the least and the greatest extent of each axis.
+  != graph_input_info: graph_variable_inspect(neml2_input) -> dtype, least, greatest
   subroutine graph_input_info(self, index, dtype, least, greatest, stat, errmsg)
     class(neml2_graph), intent(in) :: self
     integer(int64), intent(in) :: index
@@ -926,6 +943,7 @@ contains
   end subroutine graph_input_info
 
   ! How arguments and results are made of tensors: torch's pytree specifications in JSON, or empty.
+  != graph_call_spec: graph_inspect -> in_spec, out_spec
   subroutine graph_call_spec(self, in_spec, out_spec, stat, errmsg)
     class(neml2_graph), intent(in) :: self
     character(:), allocatable, intent(inout) :: in_spec, out_spec
@@ -942,6 +960,7 @@ contains
     call conclude(outcome, stat)
   end subroutine graph_call_spec
 
+  != graph_constant_count -> count
   ! Count the constants (weights, buffers) of the graph. A package of neml2_capi.export.package() has all. In others,
   ! the compiler turns some into numbers in the code: constants of 8 elements or fewer, and constants whose elements are
   ! all equal.
@@ -957,6 +976,7 @@ contains
   end subroutine graph_constant_count
 
   ! A copy of a constant, and its name in the module that was compiled, such as "layers.0.weight".
+  != graph_get_constant: graph_constant_get -> value, name?
   subroutine graph_get_constant(self, index, value, name, stat, errmsg)
     class(neml2_graph), intent(in) :: self
     integer(int64), intent(in) :: index
@@ -1026,6 +1046,7 @@ contains
 
   ! begin generated: schedulers
   ! A scheduler without devices.
+  != scheduler_create -> self
   subroutine scheduler_create(self, stat, errmsg)
     class(neml2_scheduler), intent(inout) :: self
     integer(int32), intent(out), optional :: stat
@@ -1039,6 +1060,7 @@ contains
     call conclude(outcome, stat)
   end subroutine scheduler_create
 
+  != scheduler_count -> count
   ! Count the devices.
   subroutine scheduler_count(self, count, stat, errmsg)
     class(neml2_scheduler), intent(in) :: self
@@ -1052,6 +1074,7 @@ contains
   end subroutine scheduler_count
 
   ! Inspect the device that was added, with the capacity that it has.
+  != scheduler_info: scheduler_inspect -> device, [batch_size], [capacity], [priority], [runtime], [device_index]
   subroutine scheduler_info(self, index, device, stat, errmsg, batch_size, capacity, priority, runtime, device_index)
     class(neml2_scheduler), intent(in) :: self
     integer(int64), intent(in) :: index
@@ -1076,18 +1099,7 @@ contains
     call conclude(outcome, stat)
   end subroutine scheduler_info
 
-  ! How many points a device of a model's scheduler has evaluated since the model was loaded.
-  subroutine neml2_model_points(self, index, count, stat, errmsg)
-    class(neml2_model), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int64), intent(inout) :: count
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = c_model_points(count, c_handle(self), index - 1)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine neml2_model_points
+  != add: also(int32)
 
   subroutine add_int32(self, device, batch_size, stat, errmsg, capacity, priority, runtime, device_index)
     class(neml2_scheduler), intent(inout) :: self
@@ -1111,6 +1123,20 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine add_int32
+
+  ! How many points a device of a model's scheduler has evaluated since the model was loaded.
+  != neml2_model_points -> count
+  subroutine neml2_model_points(self, index, count, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int64), intent(inout) :: count
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_model_points(count, c_handle(self), index - 1)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine neml2_model_points
   ! end generated
 
 end module neml2_capi_experimental

@@ -1,15 +1,15 @@
-"""What the Fortran modules have from the headers, fortran_procedures.txt and their own procedures.
+"""What the Fortran modules have from the headers, and from their own rows and procedures.
 
 neml2_capi_c.f90 is generated: constants, structures and interfaces of the C functions. So are, in
-the other files: in each section the procedures that follow from a function of the headers, and the
-procedures that a type has. A procedure `x_real64` that is written by hand has siblings of other
-kinds, if the row `x: also(...)` says so.
+the other files: in each section the procedures that follow from a function of the headers, as rows
+in the section say, and the procedures that a type has. A procedure `x_real64` that is written by
+hand has siblings of other kinds, if the row `x: also(...)` says so.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from textwrap import wrap
 
@@ -23,26 +23,18 @@ from tools.fortran_procedures import (
     wrapped,
 )
 from tools.header import Part, Variable
-from tools.regions import by_hand, fill, sections
+from tools.regions import fill, sections
 
-TABLE = Path(__file__).with_name("fortran_procedures.txt")
 C_LAYER, MODULE, EXPERIMENTAL = (f"neml2_capi{name}.f90" for name in ("_c", "", "_experimental"))
-# In the order of compilation.
-SOURCES = (C_LAYER, MODULE, EXPERIMENTAL)
 
 
 def generated(include: Path, parts: list[Part]) -> Iterator[tuple[Path, str]]:
     """The Fortran files with what follows from the headers."""
-    rows = list(rows_of(TABLE.read_text(encoding="utf-8")))
     stable = [part for part in parts if not part.experimental]
     yield include / C_LAYER, _c_layer(stable)
-    known: set[str] = set()
     for name, own in ((MODULE, stable), (EXPERIMENTAL, [p for p in parts if p.experimental])):
         source = (include / name).read_text(encoding="utf-8")
-        known |= {section for section, _ in sections(source)}
-        yield include / name, _renewed(source, parts, own, rows)
-    if unknown := {row.section for row in rows} - known:
-        raise ValueError(f"{TABLE.name} has {unknown}; the files have only {sorted(known)}")
+        yield include / name, _renewed(source, parts, own)
 
 
 _C_LAYER = """\
@@ -75,15 +67,15 @@ def _c_layer(parts: list[Part]) -> str:
     )
 
 
-def _renewed(source: str, parts: list[Part], own: list[Part], rows: list[Row]) -> str:
+def _renewed(source: str, parts: list[Part], own: list[Part]) -> str:
     """A file with its generated regions renewed; `own` are the parts that it declares."""
     types = re.findall(r"^  type, extends\(object\) :: (\w+)", source, re.MULTILINE)
     head, contains, after = source.partition("\ncontains\n")
-    for section, text in sections(after):
+    for section, inside, text in sections(after):
         if section == "public":
             continue
         lines = list(_assignments(types)) if section == "handles" else []
-        lines += _procedures([row for row in rows if row.section == section], parts, by_hand(text))
+        lines += _procedures(rows_of(inside), parts, text)
         after = fill(after, section, lines[1:])
     named = [*types, *re.findall(r"^  end (?:subroutine|function) (neml2_\w+)", after, re.M)]
     if "begin generated: constants" in head:
@@ -177,48 +169,42 @@ def _assignments(types: list[str]) -> Iterator[str]:
         yield from ("    call share(left, right)", f"  end subroutine {name}")
 
 
-def _procedures(rows: list[Row], parts: list[Part], section: str) -> Iterator[str]:
-    """The procedures of a section: of its rows, and those that follow from what is by hand."""
+def _procedures(rows: Iterable[Row], parts: list[Part], by_hand: str) -> Iterator[str]:
+    """The rows of a section, each with its procedures; `by_hand` are those that have siblings."""
     named = {part.title: part for part in parts}
-    kinds: dict[str, list[str]] = {}
     for row in rows:
+        yield from ("", *row.comment, f"  != {row.text}")
         if row.function == "also":
-            kinds[row.name] = row.values
+            yield from _siblings(row, by_hand)
         elif row.function == "bind":
-            yield from ("", *binding(row))
+            yield from binding(row)
         elif "neml2_" + row.function in named:
-            yield from ("", *procedure(row, named))
+            yield from procedure(row, named)
         else:
-            raise ValueError(
-                f"neml2_{row.function} is in no header: "
-                f"rename it in the row '{row.name}' of {TABLE.name}"
-            )
-    for found in _PROCEDURE.finditer(section):
+            raise ValueError(f"neml2_{row.function} is in no header: rename it in '!= {row.text}'")
+
+
+def _siblings(row: Row, by_hand: str) -> Iterator[str]:
+    """The procedures of other kinds than the one by hand."""
+    for found in _PROCEDURE.finditer(by_hand):
         base, _, kind = found["name"].rpartition("_")
-        for other in kinds.get(base, []) if kind in ("real64", "int64") else []:
-            text = _of_kind(found[0].removeprefix(found["comment"]), kind, other)
-            yield from ("", *text.splitlines())
+        for other in row.values if base == row.name and kind in ("real64", "int64") else []:
+            yield from ("", *_of_kind(found["code"], kind, other).splitlines())
 
 
 _PROCEDURE = re.compile(
-    r"(?P<comment>(?:^  ![^\n]*\n)*)"
-    r"^  (?P<head>(?!end\b|!)[\w(), ]*?(?:subroutine|function)) (?P<name>\w+)"
-    r"\((?P<arguments>[^)]*)\)(?P<body>.*?^  end (?:subroutine|function) (?P=name)\n)",
+    r"^(?P<code>  (?!end\b|!)[\w(), ]*?(?:subroutine|function) (?P<name>\w+)\("
+    r".*?^  end (?:subroutine|function) (?P=name)\n)",
     re.DOTALL | re.MULTILINE,
 )
 
 
 def _of_kind(procedure: str, kind: str, other: str) -> str:
     """A procedure for another kind of number."""
-
-    def type_(kind: str) -> str:
-        return f"{'real' if kind.startswith('real') else 'integer'}({kind})"
-
-    def dtype(kind: str) -> str:
-        return "neml2_" + kind.replace("real", "float")
-
-    text = procedure.replace(type_(kind), type_(other)).replace(dtype(kind), dtype(other))
-    return re.sub(rf"(?<=\w_){kind}\b", other, text)
+    numbers = {"real64": "real", "real32": "real", "int64": "integer", "int32": "integer"}
+    text = procedure.replace(f"{numbers[kind]}({kind})", f"{numbers[other]}({other})")
+    own, wanted = (f"neml2_{each}".replace("real", "float") for each in (kind, other))
+    return re.sub(rf"(?<=\w_){kind}\b", other, text.replace(own, wanted))
 
 
 # What tells apart the procedures of one generic name.

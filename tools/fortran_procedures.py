@@ -1,5 +1,19 @@
-"""Procedures of the Fortran module that follow from functions of the headers, as
-fortran_procedures.txt has them, one a row."""
+"""Procedures of the Fortran modules that follow from functions of the headers, one a row.
+
+A row is a comment in a generated section, in front of its procedure:
+
+    != name: function(value) -> argument, field + 1, argument = field, [argument]
+
+is the procedure `name`, which calls neml2_`function`, or the function of its own name. Arguments
+are the function's unless named: those stand behind the others. `argument?` is optional; [argument]
+is, too, and stands behind `stat` and `errmsg`. A field is one of the structure that is inspected,
+converted as written; a name of neither is what the function gives. `value` is the kind.
+
+    != name: bind(role) -> argument       binds an array, in one of two roles by `of_parameter`
+    != name: also(kind, ...)              is there for these kinds of numbers, as the one by hand
+
+The comment of a procedure is the function's in its header unless one stands above the row.
+"""
 
 from __future__ import annotations
 
@@ -29,15 +43,8 @@ _CALLBACKS = {
     "function": ("neml2_operator", "procedure", "call_operator"),
     "asked": ("neml2_interrupt", "asked", "ask_host"),
 }
-# What an array of tensors is, by the name and, for derivatives, the kind of the variable.
-_ROLES: dict[str | tuple[str, str], str] = {
-    "inputs": "neml2_input",
-    "outputs": "neml2_output",
-    "parameters": "neml2_parameter",
-    "tangents": "neml2_tangent",
-    "jvps": "neml2_jvp",
-    "cotangents": "neml2_cotangent",
-    ("adjoints", "neml2_input"): "neml2_adjoint",
+# What an array of tensors is, by its name and the kind of the variable, unless by its name alone.
+_ROLES = {
     ("adjoints", "neml2_parameter"): "neml2_parameter_adjoint",
     ("blocks", "neml2_input"): "derivative",
     ("blocks", "neml2_parameter"): "parameter_derivative",
@@ -59,35 +66,33 @@ class Argument:
 class Row:
     """A procedure, and what it follows from."""
 
-    section: str
-    comment: str
+    comment: list[str]  # by hand, above the row
+    text: str
     name: str
     function: str  # without "neml2_"
     values: list[str]
-    text: str  # of the arguments
-
-    @property
-    def arguments(self) -> list[Argument]:
-        return [_argument(text) for text in re.split(", ", self.text) if text]
+    arguments: list[Argument]
 
 
-_ROW = re.compile(r"(\w+)(?:: (\w+)(?:\((.+?)\))?)?(?: -> (.+))?")
+_ROW = re.compile(
+    r"(?P<comment>(?:^  !(?!=)[^\n]*\n)*)"
+    r"^  != (?P<text>(\w+)(?:: (\w+)(?:\((.+?)\))?)?(?: -> (.+))?)$",
+    re.MULTILINE,
+)
 
 
-def rows_of(table: str) -> Iterator[Row]:
-    """The rows of fortran_procedures.txt."""
-    section = ""
-    for block in re.split(r"\n{2,}", table.strip()):
-        lines = [line for line in block.splitlines() if not line.startswith("#")]
-        if lines and lines[0].startswith("["):
-            section = lines[0].strip("[]")
-        elif lines:
-            found = _ROW.fullmatch(lines[-1])
-            assert found, lines[-1]
-            comment = "".join(f"  {line}\n" for line in lines[:-1])
-            function = found[2] or found[1].removeprefix("neml2_")
-            values = (found[3] or "").split(", ") if found[3] else []
-            yield Row(section, comment, found[1], function, values, found[4] or "")
+def rows_of(section: str) -> Iterator[Row]:
+    """The rows of a section."""
+    for found in _ROW.finditer(section):
+        _, text, name, function, values, arguments = found.groups()
+        yield Row(
+            found["comment"].splitlines(),
+            text,
+            name,
+            function or name.removeprefix("neml2_"),
+            values.split(", ") if values else [],
+            [_argument(text) for text in (arguments or "").split(", ") if text],
+        )
 
 
 def _argument(text: str) -> Argument:
@@ -160,7 +165,7 @@ def procedure(row: Row, parts: dict[str, Part]) -> Iterator[str]:
     writer = _Writer(row, function, parts)
     for parameter in function.parameters:
         writer.take(parameter)
-    comment = row.comment.splitlines() or commented(function.text)
+    comment = [] if row.comment else commented(function.text)
     for argument in row.arguments:
         if argument.optional:
             attributes, declaration = writer.dummies[argument.name]
@@ -183,8 +188,8 @@ class _Writer:
     dummies: dict[str, tuple[str, str]] = field(default_factory=dict)  # attributes, declaration
     locals: list[tuple[str, str]] = field(default_factory=list)
     before: list[str] = field(default_factory=list)
-    checks: list[str] = field(default_factory=list)  # of what is read, which may change `outcome`
-    late_checks: list[str] = field(default_factory=list)  # of what is written
+    # Of what is read, which come first, and of what is written; they may change `outcome`.
+    checks: dict[bool, list[str]] = field(default_factory=lambda: {True: [], False: []})
     passed: list[str] = field(default_factory=list)
     after: list[str] = field(default_factory=list)
 
@@ -231,7 +236,7 @@ class _Writer:
         call = f"outcome = c_{self.row.function}({', '.join(self.passed)})"
         if_ok = "if (outcome == neml2_ok) "
         yield from self.before
-        if checks := self.checks + self.late_checks:
+        if checks := self.checks[True] + self.checks[False]:
             yield "outcome = neml2_ok"
             yield from checks
             call = if_ok + call
@@ -258,9 +263,8 @@ class _Writer:
         arguments = self.row.arguments
         named = [argument for argument in arguments if argument.origin == origin]
         known = {parameter.name for parameter in self.function.parameters} | set(self.dummies)
-        source = self.parts["neml2_source"].fields
         if "source" in known:
-            known |= {entry.name for entry in source}
+            known |= {entry.name for entry in self.parts["neml2_source"].fields}
         return (named or [argument for argument in arguments if argument.origin not in known])[0]
 
     def _receive(self, to: Argument, type_: str, value: str, shape: str = "") -> None:
@@ -281,8 +285,8 @@ class _Writer:
                 reversed_ = f"reversed({value}, info%ndim)"
                 self._receive(to, "integer(int64), allocatable", reversed_, "(:)")
             else:
-                logical = "/=" in to.conversion
-                self._receive(to, "logical" if logical else NUMBERS[entry.base], value)
+                type_ = "logical" if "/=" in to.conversion else NUMBERS[entry.base]
+                self._receive(to, type_, value)
 
     def _read(self, name: str) -> None:
         self.passed.append(name)
@@ -296,20 +300,16 @@ class _Writer:
 
     def _owned_or_text(self, to: Argument, base: str) -> None:
         """A handle, or a text that is borrowed."""
-        own = f"c_{to.name}"
-        self.locals.append(("type(c_ptr)", own))
-        self.before.append(f"{own} = c_null_ptr")
+        own, kind = f"c_{to.name}", base.removeprefix("neml2_")
+        absent = to.optional and base != "char"
+        self.locals.append(("type(c_ptr)" + ", allocatable" * absent, own))
+        self.before.append(f"if (present({to.name})) " * absent + f"{own} = c_null_ptr")
         self.passed.append(own)
         if base == "char":
             self._receive(to, TEXT, f"call read_c({own}, {to.name})")
-        elif base == "neml2_report":
-            self.locals[-1] = ("type(c_ptr), allocatable", own)
-            self.before[-1] = f"if (present({to.name})) {own} = c_null_ptr"
-            self._receive(to, f"type({base})", f"call take({to.name}, {own}, c_report_free)")
         else:
-            free = f"c_{base.removeprefix('neml2_')}_free"
             type_ = "class" if to.name == "self" else "type"
-            self._receive(to, f"{type_}({base})", f"call take({to.name}, {own}, {free})")
+            self._receive(to, f"{type_}({base})", f"call take({to.name}, {own}, c_{kind}_free)")
 
     def _number(self, to: Argument, type_: str) -> None:
         if to.conversion:
@@ -323,13 +323,12 @@ class _Writer:
     def _tensors(self, name: str, base: str, is_read: bool) -> None:
         """An array of handles, which has one for each variable or derivative."""
         own = f"c_{name}"
-        role = _ROLES.get(name) or _ROLES[name, self.row.values[0]]
+        role = _ROLES.get((name, "".join(self.row.values)), f"neml2_{name.removesuffix('s')}")
         self.locals.append(("type(c_ptr), allocatable", f"{own}(:)"))
         self.passed.append(own)
-        checks = self.checks if is_read else self.late_checks
-        checks.append(f"call list_handles(self, {role}, {name}, {own}, outcome)")
+        self.checks[is_read].append(f"call list_handles(self, {role}, {name}, {own}, outcome)")
         if not is_read:
-            checks.append(f"if (allocated({own})) {own} = c_null_ptr")
+            self.checks[False].append(f"if (allocated({own})) {own} = c_null_ptr")
             self.after.append(f"call take_handles({name}, {own})")
         self.dummies[name] = (f"type({base}), intent({'in' if is_read else 'inout'})", f"{name}(:)")
 
@@ -340,8 +339,8 @@ class _Writer:
         self.dummies[name] = (f"{NUMBERS[base]}, intent({intent}), contiguous", name + shape)
         self.passed.append(name)
         check = f'call check_vector(self, shape({name}, int64), "{name}", outcome)'
-        checks = self.checks if is_read else self.late_checks
-        checks.append(f"if (present({name})) {check}" if self._result(name).optional else check)
+        given = f"if (present({name})) " if self._result(name).optional else ""
+        self.checks[is_read].append(given + check)
 
     def _open(self, structure: list[Variable]) -> None:
         """What to open: the fields of neml2_source that the row names."""
@@ -355,7 +354,7 @@ class _Writer:
             fill = [f"source%{name} = {name}"]
             if name == "scheduler":
                 self.dummies[name] = ("class(object), intent(in)", name)
-                self.checks.append("call choose(source, scheduler, outcome)")
+                self.checks[True].append("call choose(source, scheduler, outcome)")
                 continue
             if name == "content":
                 bytes_ = "integer(int8), target, intent(in), contiguous"
@@ -368,11 +367,8 @@ class _Writer:
                 fill = [f"{own} = c_text({name})", f"source%{name} = c_loc({own})"]
             else:
                 self.dummies[name] = (f"{NUMBERS[entry.base]}, intent(in)", name)
-            if to.optional and len(fill) == 1:
-                fill = [f"if (present({name})) {fill[0]}"]
-            elif to.optional:
-                fill = [f"if (present({name})) then", *(f"  {x}" for x in fill), "end if"]
-            self.before += fill
+            given = f"if (present({name})) " if to.optional else ""
+            self.before += [given + statement for statement in fill]
 
 
 def binding(row: Row) -> Iterator[str]:
@@ -388,4 +384,4 @@ def binding(row: Row) -> Iterator[str]:
         ways.insert(0, ("logical, intent(in), optional", "of_parameter"))
     variable = "".join(f", variable={name}" for name in names[1:])
     call = f"outcome = bind(self, {role}, {names[0]}, array, stride, first{variable})"
-    yield from subroutine(row.comment.splitlines(), row.name, given, ways, [], [call])
+    yield from subroutine([], row.name, given, ways, [], [call])

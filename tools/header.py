@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -61,7 +61,7 @@ class Part:
         if not self.is_function:
             return []
         inside = " ".join(self.code.partition("(")[2].rpartition(")")[0].split())
-        return [] if inside == "void" else [variable(text) for text in split(inside)]
+        return [] if inside == "void" else [variable(text) for text in _COMMA.split(inside)]
 
     @cached_property
     def fields(self) -> list[Variable]:
@@ -83,17 +83,6 @@ class Part:
         return [(name, int(value)) for name, value in re.findall(r"(\w+) = (-?\d+)", self.code)]
 
 
-def split(parameters: str) -> Iterator[str]:
-    """What stands between commas, except commas in parentheses."""
-    depth, begin = 0, 0
-    for place, character in enumerate(parameters):
-        depth += {"(": 1, ")": -1}.get(character, 0)
-        if character == "," and depth == 0:
-            yield parameters[begin:place].strip()
-            begin = place + 1
-    yield parameters[begin:].strip()
-
-
 def variable(text: str) -> Variable:
     """One declaration; a pointer to a function has the type "function"."""
     if found := re.search(r"\(\*(\w+)\)\(", text):
@@ -102,6 +91,9 @@ def variable(text: str) -> Variable:
     assert found, text
     return Variable(found[1].strip(), found[2], found[3] is not None)
 
+
+# Between two parameters: not within the parentheses of a pointer to a function.
+_COMMA = re.compile(r", (?![^(]*\))")
 
 # A comment between two rules, which begins a section; or one that documents what follows it.
 _PART = re.compile(

@@ -15,17 +15,12 @@ def fill(source: str, name: str, lines: list[str]) -> str:
     return source
 
 
-def by_hand(source: str) -> str:
-    """The source without what is generated."""
-    return _region(r"[^\n]*").sub("", source)
-
-
-def sections(source: str) -> Iterator[tuple[str, str]]:
-    """The names of the regions, and what is written by hand before each, since the one before."""
+def sections(source: str) -> Iterator[tuple[str, str, str]]:
+    """The names of the regions, their lines, and what is by hand before each, since the last."""
     begin = 0
     for region in _region(r"(?:[^\n]*)").finditer(source):
         name = region[1].strip().removeprefix("! begin generated: ")
-        yield name, source[begin : region.start()]
+        yield name, region[2], source[begin : region.start()]
         begin = region.end()
 
 
