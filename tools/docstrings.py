@@ -12,33 +12,29 @@ from __future__ import annotations
 import ast
 import logging
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
 
 import griffe
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tools.python_reference import HANDED_OUT, load, sections
+from tools.python_reference import load, sections
 
 ROOT = Path(__file__).resolve().parents[1]
 
 # Rooms that users do not import.
 INSIDE = ("artifact", "cli", "kernels")
 # Classes whose objects users get, and do not make.
-MADE_HERE = {"Call", "Handle", "Solve", "SweepResults", "System"}
-MADE_HERE |= {name.rpartition(".")[2] for name in HANDED_OUT}
+MADE_HERE = {"Call", "Derivative", "Failure", "Handle", "History", "Options", "Parameters"}
+MADE_HERE |= {"Solve", "State", "SweepResults", "System", "Variable", "Variables"}
 
 Item = griffe.Object | griffe.Alias
 
 
-def findings(package: Path, handed_out: Sequence[str] = ()) -> list[str]:
-    """Return what is wrong in the folder `package`, each with a place and what to do.
-
-    `handed_out` are classes that no room exports, by their paths in the package.
-    """
+def findings(package: Path) -> list[str]:
+    """Return what is wrong in the folder `package`, each with a place and what to do."""
     loaded = load(package)
     found: dict[str, None] = {}
     for room in _rooms(loaded):
@@ -46,8 +42,6 @@ def findings(package: Path, handed_out: Sequence[str] = ()) -> list[str]:
             found[_place(room, 1) + "no __all__; expected the public names. Write it."] = None
         for name in room.exports or []:
             found.update(dict.fromkeys(_item(room[str(name)])))
-    for name in handed_out:
-        found.update(dict.fromkeys(_item(loaded[name])))
     return list(found)
 
 
@@ -180,15 +174,13 @@ def _at(item: griffe.Object, text: str) -> str:
 
 
 def _place(item: griffe.Object, line: int) -> str:
-    file: Any = item.filepath
-    package: Any = item.package.filepath
-    return f"{file.relative_to(package.parents[1])}:{line}: "
+    return f"{item.relative_package_filepath}:{line}: "
 
 
 def main(arguments: list[str]) -> int:
     logging.getLogger("griffe").setLevel(logging.ERROR)
     package = Path(arguments[0]) if arguments else ROOT / "neml2_capi"
-    found = findings(package, () if arguments else HANDED_OUT)
+    found = findings(package)
     print("\n".join(found), end="\n" if found else "")
     return 1 if found else 0
 

@@ -12,62 +12,28 @@ import griffe
 
 from tools.markdown import anchor, fenced, page, prose
 
-# What stands under each heading: of the package itself what __all__ names, and the types that it
-# hands out; of other modules what their __all__ names, or what is said here.
-PACKAGE = {
-    "Models": [
-        "Model",
-        "load_model",
-        "CompiledModel",
-        "Scheduler",
-        "Device",
-        "model.parameters.Parameters",
-        "model.options.Options",
-        "Variable",
-        "_ffi.variables.Variables",
-        "_ffi.variables.Derivative",
-        "_ffi.variables.History",
-        "model.state.State",
-    ],
-    "Bound calls": ["Call"],
-    "Through time": ["drive", "Results", "StepError"],
-    "Sweeps": ["sweep", "SweepResults", "sweeps.Failure", "SweepError", "sweeps.RayExecutor"],
-    "Errors": [
-        "Error",
-        "FatalError",
-        "UnknownNameError",
-        "ConvergenceError",
-        "AggregateError",
-        "errors.AggregateConvergenceError",
-        "errors.AggregateFatalError",
-    ],
-    "Tensors and graphs": ["Tensor", "Graph", "GraphInput"],
-    "Operators of your own": ["operator", "register_operator", "unregister_operator"],
-}
-MODULES: dict[str, list[str]] = {
-    "examples": [],
-    "mandel": [],
-    "experiments": [],
-    "solvers": [],
-    "torch": [],
-    "jax": [],
-    "neml2": [],
-    "logs": ["CHANNELS"],
-    "mpi": [],
-    "export": [],
-    "umat": [],
-    "plugin": [],
-}
-
-# Classes whose objects are handed out, and that no module exports.
-HANDED_OUT = [name for names in PACKAGE.values() for name in names if "." in name]
+# Rooms of the page, in its order. Each has the names of its __all__.
+ROOMS = [
+    "model",
+    "driver",
+    "experiments",
+    "sweeps",
+    "errors",
+    "graph",
+    "operators",
+    "examples",
+    "mandel",
+    "solvers",
+]
+ROOMS += ["torch", "jax", "neml2", "mpi", "export", "umat", "plugin", "logs"]
 # Bases that are told as a part of what is made of them.
 PARTS = ("Described", "Functions")
 
 _INTRODUCTION = """\
 # Python
 
-Every public name of the package `neml2_capi`. In the shapes, `*B` are the axes of the batch of
+Every public name of the package `neml2_capi`, by the module that exports it. Names without a module
+are the package's too: `neml2_capi.Model`. In the shapes, `*B` are the axes of the batch of
 material points, which may be none; `*base_shape` are the variable's, `(6,)` for a symmetric
 tensor. Whatever holds a handle of the library (a model, a call, a tensor, a graph, a solve) has
 `close()`, `closed` and `with`, and is closed with its last reference. The
@@ -80,24 +46,23 @@ tensor. Whatever holds a handle of the library (a model, a call, a tensor, a gra
 def python_reference(root: Path) -> str:
     """The page."""
     package = load(root / "neml2_capi")
-    sections = {title: [package[name] for name in names] for title, names in PACKAGE.items()}
-    listed = {item.name for items in sections.values() for item in items} | {"__version__"}
-    others = [name for name in package.exports or [] if name not in listed]
-    if others:
-        sections["More"] = [package[str(name)] for name in others]
-    lines = [_INTRODUCTION]
-    for title, items in sections.items():
-        lines += [f"- [{title}]({anchor(title)}): {_links(items)}"]
-    modules = {f"neml2_capi.{name}": _names(package[name], n) for name, n in MODULES.items()}
-    for title, items in modules.items():
-        lines += [f"- [{title}]({anchor(title)}): {_links(items, title.partition('.')[2] + '.')}"]
-    for title, items in sections.items():
-        lines += ["", f"## {title}", *(part for item in items for part in _item(item))]
-    for title, items in modules.items():
-        module = title.partition(".")[2]
-        lines += ["", f"## {title}", *_docstring(package[module])]
-        lines += [part for item in items for part in _item(item, f"{module}.")]
-    return "\n".join(lines) + "\n"
+    contents, body = [_INTRODUCTION], []
+    for room in ROOMS:
+        title = f"neml2_capi.{room}"
+        names = {str(name): _heading(package, room, str(name)) for name in package[room].exports}
+        links = ", ".join(f"[`{name}`]({anchor(heading)})" for name, heading in names.items())
+        contents.append(f"- [{title}]({anchor(title)}): {links}")
+        body += ["", f"## {title}", *_docstring(package[room])]
+        for name, heading in names.items():
+            body += _item(package[room][name], heading)
+    return "\n".join([*contents, *body]) + "\n"
+
+
+def _heading(package: griffe.Module, room: str, name: str) -> str:
+    """The name of what the package exports too, else the room's and the name."""
+    own = package.members.get(name) if name in (package.exports or []) else None
+    here = package[room][name]
+    return name if own and own.canonical_path == here.canonical_path else f"{room}.{name}"
 
 
 def load(folder: Path) -> griffe.Module:
@@ -120,29 +85,20 @@ def sections(item: griffe.Object | griffe.Alias) -> dict[str, Any]:
     return {section.kind.value: section.value for section in parsed}
 
 
-def _names(module: griffe.Object | griffe.Alias, names: list[str]) -> list[griffe.Object]:
-    wanted = names or [str(name) for name in module.exports or []]
-    return [module[name] for name in wanted]
-
-
-def _links(items: list[griffe.Object], module: str = "") -> str:
-    return ", ".join(f"[`{item.name}`]({anchor(module + item.name)})" for item in items)
-
-
-def _item(item: griffe.Object | griffe.Alias, module: str = "") -> Iterator[str]:
+def _item(item: griffe.Object | griffe.Alias, heading: str) -> Iterator[str]:
     """A class, a function or a value, with its heading."""
     if isinstance(item, griffe.Alias):
         item = item.final_target
-    yield from ("", f"### {module}{item.name}")
+    yield from ("", f"### {heading}")
     if isinstance(item, griffe.Class):
-        yield from _class(item, module)
+        yield from _class(item, heading)
     elif isinstance(item, griffe.Function):
         yield from ("", fenced(_signature(item), "python"), *_docstring(item))
     else:
         yield from _docstring(item)
 
 
-def _class(item: griffe.Class, module: str) -> Iterator[str]:
+def _class(item: griffe.Class, heading: str) -> Iterator[str]:
     parts = [base for base in item.resolved_bases if base.name in PARTS]
     bases = ", ".join(_base(b) for b in item.bases if str(b) not in {"Handle", *PARTS})
     head = f"class {item.name}({bases})" if bases else f"class {item.name}"
@@ -155,7 +111,7 @@ def _class(item: griffe.Class, module: str) -> Iterator[str]:
     yield from _attributes([member for member in members if member.is_attribute])
     for member in members:
         if member.is_function and member not in made and member.docstring:
-            yield from ("", f"#### {module}{item.name}.{prose(member.name)}", "")
+            yield from ("", f"#### {heading}.{prose(member.name)}", "")
             yield from (fenced(_signature(member), "python"), *_docstring(member))
 
 
@@ -176,13 +132,10 @@ def _attributes(members: list[griffe.Object | griffe.Alias]) -> Iterator[str]:
     if members:
         yield from ("", "**Attributes**", "")
     for member in members:
-        text = " ".join(member.docstring.value.split()) if member.docstring else ""
-        yield f"- `{_typed(member)}`" + (f": {prose(text)}" if text else "")
-
-
-def _typed(member: griffe.Object | griffe.Alias) -> str:
-    annotation = getattr(member, "annotation", None)
-    return f"{member.name}: {annotation}" if annotation else member.name
+        annotation = getattr(member, "annotation", None)
+        text = prose(" ".join(member.docstring.value.split())) if member.docstring else ""
+        head = f"{member.name}: {annotation}" if annotation else member.name
+        yield f"- `{head}`" + (f": {text}" if text else "")
 
 
 def _docstring(item: griffe.Object | griffe.Alias) -> Iterator[str]:

@@ -42,7 +42,8 @@ def exports(module: str) -> list[str]:
 
 
 def headings() -> set[str]:
-    return set(re.findall(r"^#{2,3} (\S.*)$", PYTHON, re.MULTILINE))
+    found: list[str] = re.findall(r"^#{2,3} (\S.*)$", PYTHON, re.MULTILINE)
+    return {heading.removeprefix("neml2_capi.") for heading in found}
 
 
 @pytest.mark.parametrize("name", neml2_capi.__all__)
