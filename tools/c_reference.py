@@ -37,16 +37,12 @@ def c_reference(root: Path) -> str:
     header = (include / STABLE).read_text(encoding="utf-8")
     parts = contract(include)
     functions = functions_of(parts)
-    cpp = cpp_face(
-        (include / "neml2_capi.hpp").read_text(encoding="utf-8")
-        + (include / "neml2_capi_experimental.hpp").read_text(encoding="utf-8"),
-        functions,
-    )
-    fortran = fortran_face(
-        (include / "neml2_capi.f90").read_text(encoding="utf-8")
-        + (include / "neml2_capi_experimental.f90").read_text(encoding="utf-8"),
-        functions,
-    )
+    both = ("neml2_capi", "neml2_capi_experimental")
+    face = {
+        suffix: "".join((include / f"{name}.{suffix}").read_text(encoding="utf-8") for name in both)
+        for suffix in ("hpp", "f90")
+    }
+    cpp, fortran = cpp_face(face["hpp"], functions), fortran_face(face["f90"], functions)
     lines = [_INTRODUCTION, *_introduction(header, functions), "", "## Functions", ""]
     lines += ["| C | C++ | Fortran |", "| --- | --- | --- |"]
     for name in functions:

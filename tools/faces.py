@@ -32,6 +32,10 @@ _FORTRAN: Callers = {
     "neml2_model_option_set_number": ["neml2_model%set_option"],
     "neml2_model_option_set_text": ["neml2_model%set_option"],
     "neml2_model_parameter_set": ["neml2_model%set_parameter"],
+    "neml2_operator_call_get_tensors": ["neml2_operator_call%get", "neml2_operator_call%get_list"],
+    "neml2_operator_call_get_integers": ["neml2_operator_call%get", "neml2_operator_call%get_list"],
+    "neml2_operator_call_get_reals": ["neml2_operator_call%get", "neml2_operator_call%get_list"],
+    "neml2_operator_call_get_text": ["neml2_operator_call%get"],
     "neml2_solve_run": ["neml2_model%forward_with"],
     "neml2_solve_begin_call": ["neml2_solve%begin"],
     "neml2_tensor_share": ["assignment(=)"],
@@ -97,12 +101,12 @@ def _members(source: str) -> list[_Member]:
 
 def fortran_face(source: str, functions: list[str]) -> Callers:
     """The procedures of the Fortran modules of a function's name, else those that call it."""
-    bound: dict[str, dict[str, list[str]]] = {}
-    for name, body in re.findall(r"^  type, .*?:: (\w+)\n(.*?)^  end type", source, re.S | re.M):
+    bound: dict[str, dict[str, set[str]]] = {}
+    for name, body in re.findall(r"^  type[, ].*?:: (\w+)\n(.*?)^  end type", source, re.S | re.M):
         names = bound[name] = {}
         for line in body.splitlines():
             if found := re.match(r"    (?:procedure|generic) :: (\w+) => (.+)", line):
-                names[found[1]] = re.findall(r"\w+", found[2])
+                names[found[1]] = set(re.findall(r"\w+", found[2]))
     public = set(re.findall(r"\w+", " ".join(re.findall(r"^  public :: (.*)$", source, re.M))))
     pattern = (
         r"^  (?:[\w() ]*)(?:subroutine|function) (\w+)\(.*?\n(.*?)^  end (?:subroutine|function)"
@@ -110,14 +114,13 @@ def fortran_face(source: str, functions: list[str]) -> Callers:
     bodies = re.findall(pattern, source.partition("\ncontains\n")[2], re.S | re.M)
     face: Callers = {}
     for function in functions:
-        noun, _, verb = function.removeprefix("neml2_").partition("_")
-        kind, own = f"neml2_{noun}", "c_" + function.removeprefix("neml2_")
-        callers = {
-            name.removeprefix("try_") for name, body in bodies if re.search(rf"\b{own}\b", body)
-        }
+        kind = max((kind for kind in bound if function.startswith(f"{kind}_")), key=len, default="")
+        verb = function.removeprefix(f"{kind}_")
+        own = re.compile(rf"\bc_{function.removeprefix('neml2_')}\b")
+        callers = {name.removeprefix("try_") for name, body in bodies if own.search(body)}
         if function in _FORTRAN:
             face[function] = _FORTRAN[function]
-        elif verb in bound.get(kind, {}) or (verb == "free" and kind in bound):
+        elif kind and (verb in bound[kind] or verb == "free"):
             face[function] = [f"{kind}%{verb}"]
         elif function in public:
             face[function] = [function]
@@ -126,6 +129,6 @@ def fortran_face(source: str, functions: list[str]) -> Callers:
                 f"{kind}%{name}"
                 for kind, names in bound.items()
                 for name, procedures in names.items()
-                if callers & set(procedures)
+                if callers & procedures
             ]
     return face
