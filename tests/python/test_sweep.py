@@ -356,8 +356,8 @@ def test_a_killed_worker_costs_its_set_a_retry(
 def test_only_the_set_that_kills_every_worker_fails(
     run: Run, artifact: Path, calls: Path, tmp_path: Path
 ) -> None:
-    fatal = partial(deadly, run, 17, 5, str(calls))
-    results = sweep(fatal, few(40), processes, directory=tmp_path / "s", retries=2)
+    fatal = partial(deadly, run, 17, 3, str(calls))
+    results = sweep(fatal, few(40), processes, directory=tmp_path / "s", retries=1)
     assert list(results.failures) == [17] and results.done.sum() == 39
     assert results.failures[17].type == "BrokenProcessPool"
     assert "its worker was lost" in results.failures[17].message
