@@ -37,28 +37,21 @@ def parser() -> argparse.ArgumentParser:
     commands.required = True
 
     demo = commands.add_parser("demo", help="two material models at work")
-    demo.add_argument("--compile", action="store_true", help="compile the models first")
+    demo.add_argument(
+        "--compile", action="store_true", dest="compile_first", help="the models, first"
+    )
     demo.add_argument("--output", default="demo-output", metavar="DIR", help="where the plot goes")
 
     test = commands.add_parser(
         "test", help="the quick tests, or those that are named; unknown arguments go to pytest"
     )
     tiers = test.add_mutually_exclusive_group()
-    tiers.add_argument(
-        "--full",
-        dest="tier",
-        action="store_const",
-        const="full",
-        default="quick",
-        help="all tests of this Python, with torch, sanitizers and the wheel",
-    )
-    tiers.add_argument(
-        "--everything",
-        dest="tier",
-        action="store_const",
-        const="everything",
-        help="all Pythons, models compiled again, and what takes hours",
-    )
+    for tier, told in (
+        ("full", "all tests of this Python, with torch, sanitizers and the wheel"),
+        ("everything", "all Pythons, models compiled again, and what takes hours"),
+    ):
+        tiers.add_argument(f"--{tier}", dest="tier", action="store_const", const=tier, help=told)
+    test.set_defaults(tier="quick")
     tiers.add_argument(
         "--platform",
         metavar="TAG",
@@ -81,18 +74,11 @@ def parser() -> argparse.ArgumentParser:
     wheel.add_argument(
         "--platform", metavar="TAG", help="for another one: manylinux_2_17_aarch64, all, ..."
     )
-    bench = commands.add_parser("bench", help="the speed, beside NEML2's own runtime")
-    bench.add_argument("--quick", action="store_true", help="few samples, at most 1000 points")
-    bench.add_argument("--only", default="", metavar="PATTERN", help="lines whose title it matches")
-    bench.add_argument("--against", metavar="COMMIT", help="beside an earlier commit instead")
-    bench.add_argument("--output", default="bench-output", metavar="DIR", help="for the table")
-    fuzz = commands.add_parser("fuzz", help="search for bytes that break a reader")
-    fuzz.add_argument("readers", nargs="*", metavar="READER", help="archive, elf, ...; else all")
-    fuzz.add_argument("--minutes", type=float, default=1, metavar="N", help="for each reader")
-    fuzz.add_argument("--jobs", type=int, default=1, metavar="N", help="readers at a time")
-    fuzz.add_argument("--fast", action="store_true", help="without sanitizers, for many executions")
-    fuzz.add_argument("--minimise", action="store_true", help="renew the committed corpus then")
-    fuzz.add_argument("--coverage", action="store_true", help="measure what is reached instead")
+    for name, told in (
+        ("bench", "the speed, beside NEML2's own runtime; its options: -h"),
+        ("fuzz", "search for bytes that break a reader; its options: -h"),
+    ):
+        commands.add_parser(name, help=told, add_help=False)
     commands.add_parser("generate", help="renew what is generated")
     commands.add_parser("docs", help="renew the reference, docs/reference")
     commands.add_parser("site", help="the documentation for a browser, its links checked")
@@ -112,7 +98,9 @@ def main() -> int:
         )
         return 2
     arguments, others = parser().parse_known_args()
-    if others and arguments.command != "test":
+    if arguments.command in ("test", "bench", "fuzz"):
+        arguments.others = others
+    elif others:
         parser().error("unknown arguments: " + " ".join(others))
     if not prerequisites.met(arguments.command):
         return 1
@@ -120,8 +108,10 @@ def main() -> int:
     from tools import commands
     from tools.process import Failure
 
+    options = vars(arguments)
+    command = getattr(commands, options.pop("command"))
     try:
-        return commands.run(arguments, others)
+        return int(command(**options))
     except Failure as failure:
         print("\n" + str(failure), file=sys.stderr)
         return 1

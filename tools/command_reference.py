@@ -1,17 +1,14 @@
 """The reference of the command line, from what click knows of each command.
 
-The commands are imported, with declarations of the library instead of the library: nothing has to
-be built.
+The commands are imported without the library: nothing has to be built.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Iterator
 from inspect import cleandoc
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import click
@@ -63,34 +60,21 @@ def _told(command: click.Command, context: click.Context) -> Iterator[str]:
 def _commands(root: Path) -> Any:
     """The group of all commands; the interpreter keeps what it imports for it."""
     sys.path.insert(0, str(root))
-    raw: Any = _module("neml2_capi_declarations", root / "neml2_capi" / "_ffi" / "raw.py")
-    library: Any = ModuleType("neml2_capi._ffi.library")
-    library.ffi, library.lib = raw.ffi, _Declared(raw.ffi)
-    library.version = library.library_path = lambda: ""
-    library.absolute, library.c_string, library.text = str, str.encode, str
-    sys.modules[library.__name__] = library
+    library: Any = _Absent()
+    sys.modules["neml2_capi._ffi.library"] = library
     from neml2_capi.cli.commands import neml2_capi
 
     return neml2_capi
 
 
-class _Declared:
-    """The constants of the header; functions do nothing."""
+class _Absent(int):
+    """The library, and what it has: numbers, paths, and functions that do nothing."""
 
-    def __init__(self, ffi: Any) -> None:
-        self._known, self._absent = ffi.dlopen(None), (AttributeError, ffi.error)
+    def __getattr__(self, name: str) -> _Absent:
+        return _Absent()
 
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return getattr(self._known, name)
-        except self._absent:  # a function of the library, which is not there
-            return lambda *_: 0
+    def __call__(self, *arguments: Any, **keywords: Any) -> _Absent:
+        return _Absent()
 
-
-def _module(name: str, file: Path) -> ModuleType:
-    """A file as a module, without the package that it is in."""
-    found = importlib.util.spec_from_file_location(name, file)
-    assert found is not None and found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
+    def __fspath__(self) -> str:
+        return ""

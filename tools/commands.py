@@ -1,26 +1,14 @@
-"""Commands of build.py."""
+"""Commands of build.py, by their names; their arguments are its options."""
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-from tools.bench import against, bench
-from tools.environments import (
-    Environment,
-    build_environment,
-    prepare,
-    requirements,
-    torch_to_be_had,
-)
-from tools.fortran import SOURCES
-from tools.fuzz import coverage, fuzz
+from tools.environments import Environment, has_torch, prepare, requirements
 from tools.matrix import matrix
 from tools.native import configured, slowest
 from tools.platforms import PLATFORMS, platform_wheel
@@ -28,78 +16,48 @@ from tools.process import CACHE, ROOT, Command, Failure, jobs, openly, quietly
 from tools.testing import test
 from tools.wheel import built_wheel, repaired_wheel, source_distribution
 
+__all__ = ["bench", "build", "check", "demo", "docs", "fuzz", "generate", "matrix", "models"]
+__all__ += ["site", "test", "wheel"]
+
 ARTIFACTS = ROOT / "examples" / "artifacts"
 
 
-def run(arguments: argparse.Namespace, others: list[str]) -> int:
-    """Carry out a command; the exit status."""
-    commands: dict[str, Callable[[], int]] = {
-        "demo": lambda: demo(arguments.compile, Path(arguments.output).absolute()),
-        "test": lambda: test(arguments.tier, arguments.interpreters, arguments.platform, others),
-        "matrix": lambda: matrix(arguments.parts),
-        "models": lambda: models(arguments.examples),
-        "build": build,
-        "wheel": lambda: wheel(arguments.platform),
-        "generate": generate,
-        "docs": docs,
-        "site": site,
-        "check": lambda: check(arguments.fix),
-        "bench": lambda: _bench(arguments),
-        "fuzz": lambda: _fuzz(arguments),
-    }
-    return commands[arguments.command]()
-
-
-def _bench(arguments: argparse.Namespace) -> int:
-    options = arguments.quick, arguments.only, Path(arguments.output).absolute()
-    return against(arguments.against, *options) if arguments.against else bench(*options)
-
-
-def _fuzz(arguments: argparse.Namespace) -> int:
-    if arguments.coverage:
-        return coverage()
-    given = arguments.readers, arguments.minutes, arguments.jobs, arguments.fast, arguments.minimise
-    return fuzz(*given)
-
-
-def demo(compile_first: bool, output: Path) -> int:
+def demo(compile_first: bool, output: str) -> int:
     """Two material models at work, from Python, C and Fortran."""
     artifacts = _compiled_examples() if compile_first else ARTIFACTS
     wheel_file = built_wheel()
-    environment = prepare("demo", requirements("demo"), ["demo"])
+    environment = prepare("demo", requirements("demo"))
     environment.install_wheel(wheel_file)
     programs = [f"--{key}-program={path}" for key, path in _example_programs(environment).items()]
     script = ROOT / "examples" / "demo.py"
-    places: Command = ["--artifacts", artifacts, "--output", output]
+    places: Command = ["--artifacts", artifacts, "--output", Path(output).absolute()]
     return openly([environment.python, script, *places, *programs])
 
 
 def _example_programs(environment: Environment) -> dict[str, Path]:
-    """The C and the Fortran example, built against the installed package."""
-    query = "import neml2_capi, pathlib; print(pathlib.Path(neml2_capi.__file__).parent)"
-    # Isolated: the package of the checkout has no library.
-    answer = quietly("finding the library", [environment.python, "-I", "-c", query])
-    package = Path(answer.strip().splitlines()[-1])
+    """The C and the Fortran example, built against the installed package as a user builds them."""
+
+    def flags(*names: str) -> list[str]:
+        # Isolated: the package of the checkout has no library.
+        asked = [f"--{name}" for name in names]
+        command: Command = [environment.python, "-I", "-m", "neml2_capi", *asked]
+        return quietly("finding the library", command).split()
+
     folder = environment.folder / "examples"
     folder.mkdir(exist_ok=True)
-    library = [f"-L{package / 'lib'}", f"-Wl,-rpath,{package / 'lib'}", "-lneml2_capi", "-lm"]
-
+    programs = {"c": folder / "example_c", "fortran": folder / "example_fortran"}
     c = os.environ.get("CC") or next(name for name in ("cc", "gcc", "clang") if shutil.which(name))
-    programs = {"c": folder / "example_c"}
-    include, source = f"-I{package / 'include'}", ROOT / "examples" / "c" / "example.c"
-    flags: Command = ["-std=c99", "-O2", "-o", programs["c"]]
-    quietly("building the example in C", [*c.split(), *flags, include, source, *library])
+    command: Command = [*c.split(), "-std=c99", "-O2", "-o", programs["c"]]
+    source = ROOT / "examples" / "c" / "example.c"
+    quietly("building the example in C", [*command, source, *flags("cflags", "libs"), "-lm"])
 
     fortran = os.environ.get("FC") or shutil.which("gfortran")
     if not fortran:
         print("no gfortran here: the example in Fortran is left out")
-        return programs
-    programs["fortran"] = folder / "example_fortran"
-    modules = [package / "include" / name for name in SOURCES]
-    source = ROOT / "examples" / "fortran" / "example.f90"
-    flags = ["-std=f2018", "-O2", f"-J{folder}", "-o", programs["fortran"]]
-    command: Command = [*fortran.split(), *flags, *modules, source, *library]
-    quietly("building the example in Fortran", command)
+        return {"c": programs["c"]}
+    command = [*fortran.split(), "-std=f2018", "-O2", f"-J{folder}", "-o", programs["fortran"]]
+    modules, source = flags("fortran-module"), ROOT / "examples" / "fortran" / "example.f90"
+    quietly("building the example in Fortran", [*command, *modules, source, *flags("libs")])
     return programs
 
 
@@ -110,26 +68,30 @@ def _compiled_examples() -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     recipes = ROOT / "tests" / "models" / "compile.py"
-    for number, name in enumerate(("elasticity", "viscoplastic"), 1):
-        print(f"[{number}/2] {name}", flush=True)
-        result = subprocess.run(
-            [compiler.python, recipes, name], stdout=subprocess.PIPE, text=True, cwd=ROOT
-        )
-        if result.returncode:
-            raise Failure(f"neml2-compile failed for {name}; its output stands above.")
-        (folder / name).symlink_to(result.stdout.split()[-1])
+    for name in ("elasticity", "viscoplastic"):
+        printed = quietly(f"compiling {name}", [compiler.python, recipes, name])
+        (folder / name).symlink_to(printed.split()[-1])
     return folder
 
 
 def _compile_environment() -> Environment:
     """Return an environment with neml2-compile and torch."""
-    torch = torch_to_be_had(build_environment())
-    if not torch:
+    if not has_torch():
         raise Failure(
             f"Compiling needs torch, and there is none for this Python ({sys.version.split()[0]}) "
             "in the package index. Try another Python, or PIP_EXTRA_INDEX_URL."
         )
-    return prepare("compile", requirements("compile", "cli"), [torch])
+    return prepare("compile", requirements("compile", "cli"))
+
+
+def bench(others: list[str]) -> int:
+    """The speed, beside NEML2's own runtime."""
+    return openly([sys.executable, ROOT / "benchmarks" / "bench.py", *others])
+
+
+def fuzz(others: list[str]) -> int:
+    """Search for bytes that break a reader."""
+    return openly([sys.executable, ROOT / "tests" / "fuzz" / "search.py", *others])
 
 
 def build() -> int:
@@ -151,15 +113,12 @@ def wheel(platform: str | None) -> int:
     """
     if platform not in (None, "all", *PLATFORMS):
         raise Failure(f"unknown platform {platform}; there are all, {', '.join(PLATFORMS)}")
-    if platform is None:
-        wheels = [repaired_wheel()]
-    else:
-        dist = ROOT / "dist"
-        dist.mkdir(exist_ok=True)
-        tags = PLATFORMS if platform == "all" else [platform]
-        wheels = [Path(shutil.copy2(platform_wheel(tag), dist)) for tag in tags]
-        if platform == "all":
-            wheels.append(source_distribution(dist))
+    dist = ROOT / "dist"
+    dist.mkdir(exist_ok=True)
+    tags = PLATFORMS if platform == "all" else filter(None, [platform])
+    wheels = [Path(shutil.copy2(platform_wheel(tag), dist)) for tag in tags] or [repaired_wheel()]
+    if platform == "all":
+        wheels.append(source_distribution(dist))
     for path in wheels:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         print(f"{digest}  {path.relative_to(ROOT)}  {path.stat().st_size / 1e6:.1f} MB")
@@ -179,7 +138,7 @@ def _check_environment() -> Environment:
     if sys.version_info < (3, 11):
         found = ".".join(map(str, sys.version_info[:2]))
         raise Failure(f"Python {found}; griffe needs 3.11. Run build.py with 3.11 or later.")
-    return prepare("check", requirements("check"), ["check"])
+    return prepare("check", requirements("check"))
 
 
 def generate() -> int:
@@ -189,12 +148,12 @@ def generate() -> int:
 
 def docs() -> int:
     """Renew the reference from the docstrings and the comments of the headers."""
-    return openly([_check_environment().python, ROOT / "tools" / "docs.py"])
+    return openly([_check_environment().python, ROOT / "tools" / "generate.py", "--reference"])
 
 
 def site() -> int:
     """The documentation as pages for a browser; a link that leads nowhere is an error."""
-    environment = prepare("site", requirements("site"), ["site"])
+    environment = prepare("site", requirements("site"))
     pages = ROOT / "build" / "site"
     shutil.rmtree(pages, ignore_errors=True)
     strict: Command = ["-W", "--keep-going", "--nitpicky", "--quiet", "-d", f"{pages}.cache"]
@@ -207,61 +166,46 @@ def site() -> int:
 
 
 def _c_family_files() -> list[Path]:
+    """The sources in C and C++, without kernels, which are generated."""
     tops = ("capi", "include", "tests", "examples", "benchmarks")
-    files = (file for top in tops for file in _below(ROOT / top))
-    files = (file for file in files if not (file.parent / "kernels.json").exists())  # generated
-    return sorted(file for file in files if file.suffix in {".c", ".h", ".cpp", ".hpp"})
-
-
-def _below(folder: Path) -> list[Path]:
-    return [file for file in folder.rglob("*") if file.is_file()]
+    files = [file for top in tops for file in (ROOT / top).rglob("*.[ch]*")]
+    kinds = {".c", ".h", ".cpp", ".hpp"}
+    written = (file for file in files if not (file.parent / "kernels.json").exists())
+    return sorted(file for file in written if file.suffix in kinds)
 
 
 def check(fix: bool) -> int:
     """Check generated files, rooms, docstrings, words, format, lint, types; say what mends each."""
     environment = _check_environment()
-    python, ruff = environment.python, environment.program("ruff")
-    generator, reference = ROOT / "tools" / "generate.py", ROOT / "tools" / "docs.py"
-    clang_format, imports = (environment.program(n) for n in ("clang-format", "lint-imports"))
-    if fix:
-        mending: list[Command] = [
-            [python, generator],
-            [python, reference],
-            [ruff, "check", "--fix", "--quiet", "."],
-            [ruff, "format", "."],
-            [clang_format, "-i", *_c_family_files()],
-        ]
-        for command in mending:
-            openly(command)
+    program = environment.program
 
-    mend = "python3 build.py check --fix"
-    typed = ["neml2_capi", "tools", "build.py", "examples", "tests", "benchmarks"]
-    checks: list[tuple[str, Command, str]] = [
-        ("generated files", [python, generator, "--check"], "python3 build.py generate"),
-        ("reference", [python, reference, "--check"], "python3 build.py docs"),
-        ("rooms of capi/", [python, ROOT / "tools" / "includes.py"], "do what each line says"),
-        ("rooms of neml2_capi/", [imports, "--no-cache"], "move what both need into a lower room"),
-        ("locks", [python, ROOT / "tools" / "locks.py"], "do what each line says"),
-        ("docstrings", [python, ROOT / "tools" / "docstrings.py"], "do what each line says"),
-        ("words", [python, ROOT / "tools" / "prose.py"], "write what each line says"),
-        (
-            "spelling",
-            [environment.program("codespell"), ROOT],
-            "edit what codespell names; names are listed in pyproject.toml",
-        ),
-        ("format of Python", [ruff, "format", "--check", "."], mend),
-        ("lint of Python", [ruff, "check", "."], f"{mend}, and by hand what that leaves"),
-        ("types of Python", [environment.program("mypy"), *typed], "edit what mypy names"),
-        (
-            "format of C and C++",
-            [clang_format, "--dry-run", "-Werror", *_c_family_files()],
-            mend,
-        ),
+    def tool(name: str, *options: str) -> Command:
+        return [environment.python, ROOT / "tools" / name, *options]
+
+    formats: Command = [program("clang-format"), *_c_family_files()]
+    mend, lines = "python3 build.py check --fix", "do what each line says"
+    below, by_hand = "move what both need into a lower room", f"{mend}, then by hand"
+    # A title, a command, its options to check and, if it can, to mend, and what else mends.
+    checks: list[tuple[str, Command, Command, Command | None, str]] = [
+        ("generated files", tool("generate.py"), ["--check"], [], "python3 build.py generate"),
+        ("reference", tool("generate.py", "--reference"), ["--check"], [], "python3 build.py docs"),
+        ("rooms of capi/", tool("includes.py"), [], None, lines),
+        ("rooms of neml2_capi/", [program("lint-imports")], ["--no-cache"], None, below),
+        ("locks", tool("locks.py"), [], None, lines),
+        ("docstrings", tool("docstrings.py"), [], None, lines),
+        ("words", tool("prose.py"), [], None, lines),
+        ("spelling", [program("codespell"), ROOT], [], None, "edit it, or list it: pyproject.toml"),
+        ("lint of Python", [program("ruff"), "check", "."], [], ["--fix", "-q"], by_hand),
+        ("format of Python", [program("ruff"), "format", "."], ["--check"], [], mend),
+        ("types of Python", [program("mypy")], [], None, "edit what mypy names"),
+        ("format of C and C++", formats, ["--dry-run", "-Werror"], ["-i"], mend),
     ]
     failed = False
-    for title, command, cure in checks:
+    for title, command, checking, mending, cure in checks:
+        if fix and mending is not None:
+            openly([*command, *mending])
         try:
-            quietly(f"checking the {title}", command)
+            quietly(f"checking the {title}", [*command, *checking])
         except Failure as failure:
             failed = True
             print(f"{failure}\nTo mend it: {cure}\n", flush=True)

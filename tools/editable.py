@@ -61,9 +61,7 @@ def _describe(site: Path) -> None:
         stale.unlink()
     folder = site / f"neml2_capi-{version}.dist-info"
     folder.mkdir(exist_ok=True)
-    (folder / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: neml2_capi\nVersion: {version}\n"
-    )
-    (folder / "entry_points.txt").write_text(
-        "[console_scripts]\nneml2-capi = neml2_capi.cli:main\n"
-    )
+    metadata = f"Metadata-Version: 2.1\nName: neml2_capi\nVersion: {version}\n"
+    (folder / "METADATA").write_text(metadata)
+    scripts = "[console_scripts]\nneml2-capi = neml2_capi.cli:main\n"
+    (folder / "entry_points.txt").write_text(scripts)

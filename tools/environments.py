@@ -18,27 +18,6 @@ from pathlib import Path
 from tools.prerequisites import index_problem
 from tools.process import CACHE, ROOT, Command, Failure, child_variables, quietly
 
-# Megabytes to download and on disk, for a message: measured once, on CPython 3.11.
-SIZES = {
-    "build": (5, 25),
-    "cmake": (30, 100),
-    "bench": (20, 100),
-    "demo": (50, 200),
-    "test": (60, 250),
-    "full": (40, 150),
-    "arrays": (90, 390),
-    "sweeps": (20, 85),
-    "check": (50, 200),
-    "torch": (220, 900),
-    "torch with CUDA": (3000, 8000),
-    "torch 2.10.0": (920, 1200),
-    "torch 2.15.0": (560, 750),
-    "hosts": (190, 560),
-    "site": (20, 90),
-    "wheel": (2, 10),
-    "cross": (100, 350),
-}
-
 # Releases of torch, the newest first, whose libtorch must run the packages of the one
 # of constraints.txt. PyPI's are for CUDA, and their libtorch_cpu.so needs two of its libraries.
 OTHER_TORCHES = {
@@ -111,10 +90,8 @@ class Environment:
             return
         stamp.unlink(missing_ok=True)
         options = ["--no-deps", "--no-index", "--force-reinstall"]
-        quietly(
-            f"installing the wheel into {self.folder.name}",
-            [self.python, "-m", "pip", "install", *options, wheel],
-        )
+        command: Command = [self.python, "-m", "pip", "install", *options, wheel]
+        quietly(f"installing the wheel into {self.folder.name}", command)
         stamp.write_text(digest)
 
 
@@ -128,15 +105,11 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def prepare(
-    name: str,
-    wanted: Sequence[str],
-    sizes: Sequence[str],
-    python: str = "",
-    alone: Sequence[str] = (),
+    name: str, wanted: Sequence[str], python: str = "", alone: Sequence[str] = ()
 ) -> Environment:
     """The environment `name` of this checkout, with the packages `wanted`.
 
-    Those `alone` are installed without what they ask for.
+    Those `alone` are installed without what they ask for, of releases that they name themselves.
     """
     python = python or sys.executable
     version = _version_of(python)
@@ -147,8 +120,10 @@ def prepare(
         [sorted(wanted), list(alone), constraints, os.path.realpath(python), version]
     )
     with locked(folder.with_suffix(".lock")):
-        if not stamp.exists() or stamp.read_text() != content or not _works(folder):
-            _create(folder, python, wanted, sizes, alone)
+        # The link of an environment whose interpreter has gone leads nowhere.
+        there = stamp.exists() and Environment(folder).python.exists()
+        if not there or stamp.read_text() != content:
+            _create(folder, python, wanted, alone)
             stamp.write_text(content)
     return Environment(folder)
 
@@ -163,64 +138,37 @@ def _version_of(python: str) -> str:
     return subprocess.run([python, "-c", query], capture_output=True, text=True).stdout.strip()
 
 
-def _works(folder: Path) -> bool:
-    """Tell whether the interpreter that the environment was made from is still there."""
-    try:
-        return subprocess.run([folder / "bin" / "python", "-c", ""]).returncode == 0
-    except OSError:
-        return False
-
-
-def _create(
-    folder: Path, python: str, wanted: Sequence[str], sizes: Sequence[str], alone: Sequence[str]
-) -> None:
-    download, disk = (sum(SIZES[size][i] for size in sizes) for i in (0, 1))
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(folder.parent).free / 1e6
+def _create(folder: Path, python: str, wanted: Sequence[str], alone: Sequence[str]) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    problems = []
-    if free < disk:
-        problems.append(
-            f"{folder.parent} has {free:.0f} MB free and {disk} MB are needed. Free some, or name "
-            "another folder in XDG_CACHE_HOME."
-        )
     quietly(f"making the environment {folder.name}", [python, "-m", "venv", folder])
-    pip: Command = [folder / "bin" / "python", "-m", "pip"]
-    if reason := index_problem(str(folder / "bin" / "python")):
-        problems.append(reason)
-    if problems:
+    pip: Command = [folder / "bin" / "python", "-m", "pip", "install", "--no-input"]
+    pip = [*pip, "--progress-bar", "off", "--retries", "1"]
+    try:
+        if wanted:
+            command: Command = [*pip, "-c", ROOT / "constraints.txt", *sorted(wanted)]
+            quietly(f"installing into {folder.name}", command)
+        if alone:
+            command = [*pip, "--no-deps", "--no-compile", *alone]
+            quietly(f"installing {', '.join(alone)}", command)
+    except Failure as failure:
+        reason = index_problem(str(folder / "bin" / "python"))
         shutil.rmtree(folder, ignore_errors=True)
-        raise Failure("This is missing:\n\n  - " + "\n  - ".join(problems))
-    print(f"downloading about {download} MB (less if pip has them cached)", flush=True)
-    options: Command = ["--no-input", "--progress-bar", "off", "-c", ROOT / "constraints.txt"]
-    command: Command = [*pip, "install", *options, *sorted(wanted)]
-    _count(quietly(f"installing into {folder.name}", command))
-    if alone:
-        command = [*pip, "install", *options, "--no-deps", *alone]
-        _count(quietly(f"installing {', '.join(alone)}", command))
+        raise Failure(f"{failure}\n\n{reason}".rstrip()) from None
 
 
-def torch_to_be_had(environment: Environment) -> str:
-    """Return the key in SIZES of the torch for this Python; empty if the index has none."""
+def has_torch() -> bool:
+    """Tell whether the index has a torch for this Python."""
+    builder = build_environment()
     constraints = ROOT / "constraints.txt"
-    known = environment.folder / f"torch-{hashlib.sha256(constraints.read_bytes()).hexdigest()[:8]}"
+    known = builder.folder / f"torch-{hashlib.sha256(constraints.read_bytes()).hexdigest()[:8]}"
     if known.exists():  # asked before: the network may be gone since
-        return known.read_text()
+        return True
     options = ["--dry-run", "--no-deps", "--ignore-installed", "--only-binary", ":all:"]
-    options += ["--quiet", "--report", "-", "-c", str(constraints)]
-    result = subprocess.run(
-        [environment.python, "-m", "pip", "install", *options, "torch"],
-        capture_output=True,
-        text=True,
-        env=child_variables(),
-    )
-    if result.returncode:
-        return ""
-    report = json.loads(result.stdout)
-    cpu = "cpu" in report["install"][0]["download_info"]["url"].rpartition("/")[2]
-    kind = "torch" if cpu else "torch with CUDA"
-    known.write_text(kind)
-    return kind
+    command: Command = [builder.python, "-m", "pip", "install", *options, "-c", constraints]
+    found = subprocess.run([*command, "torch"], capture_output=True, env=child_variables())
+    if found.returncode == 0:
+        known.touch()
+    return found.returncode == 0
 
 
 def other_torch(release: str = NEWEST_TORCH) -> Path | None:
@@ -228,52 +176,19 @@ def other_torch(release: str = NEWEST_TORCH) -> Path | None:
 
     Only its libtorch is for use: the packages that torch needs in Python are not there.
     """
-    version = "cp{}{}".format(*sys.version_info[:2])
-    folder = CACHE / "environments" / f"torch-{release}-{version}"
-    with locked(folder.with_suffix(".lock")):
-        if not folder.exists():
-            download, disk = SIZES[f"torch {release}"]
-            free = shutil.disk_usage(folder.parent).free / 1e6
-            if free < 2 * disk:  # wheels are unpacked beside the folder first
-                print(f"no torch {release} for the tests: {folder.parent} has {free:.0f} MB free")
-                return None
-            part = Path(f"{folder}.part")
-            shutil.rmtree(part, ignore_errors=True)
-            print(f"downloading about {download} MB (less if pip has them cached)", flush=True)
-            options = ["--no-deps", "--no-compile", "--only-binary", ":all:", "--retries", "1"]
-            options += ["--no-input", "--progress-bar", "off", "--target", str(part)]
-            pip: Command = [build_environment().python, "-m", "pip", "install", *options]
-            wanted = [f"torch=={release}", *OTHER_TORCHES[release]]
-            try:
-                _count(quietly(f"installing torch {release} for the tests", [*pip, *wanted]))
-            except Failure as failure:
-                errors = re.findall("^ERROR: .*", str(failure), re.MULTILINE) or [str(failure)]
-                print(f"no torch {release} for the tests: {errors[-1]}")
-                return None
-            for unused in (part / "torch" / "lib").glob("libtorch_cuda*"):  # half of it
-                unused.unlink()
-            part.rename(folder)
-    return folder / "torch"
+    wanted = [f"torch=={release}", *OTHER_TORCHES[release]]
+    try:
+        environment = prepare(f"torch-{release}", [], alone=wanted)
+    except Failure as failure:
+        errors = re.findall("^ERROR: .*", str(failure), re.MULTILINE) or [str(failure)]
+        print(f"no torch {release} for the tests: {errors[-1]}")
+        return None
+    (torch,) = environment.folder.glob("lib/python*/site-packages/torch")
+    for unused in torch.glob("lib/libtorch_cuda*"):  # half of it
+        unused.unlink()
+    return torch
 
 
 def build_environment() -> Environment:
     """Return the environment that builds the package."""
-    wanted = build_requirements()
-    sizes = ["build", "cmake"] if "cmake" in wanted else ["build"]
-    return prepare("build", wanted, sizes)
-
-
-# Line of pip for each file that is neither on this machine nor in its cache.
-_DOWNLOADING = re.compile(r"^ *Downloading \S+ \(([\d.]+) (kB|MB|GB)\)", re.MULTILINE)
-_megabytes = 0.0
-
-
-def _count(output: str) -> None:
-    global _megabytes
-    units = {"kB": 1e-3, "MB": 1.0, "GB": 1e3}
-    _megabytes += sum(float(size) * units[unit] for size, unit in _DOWNLOADING.findall(output))
-
-
-def downloaded() -> float:
-    """Return the megabytes that pip downloaded for this command, so far."""
-    return _megabytes
+    return prepare("build", build_requirements())

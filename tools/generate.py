@@ -1,8 +1,9 @@
 """Write what follows from the C headers of include/: cffi's declarations, regions of the Fortran
-module, the description of the ABI in tests/abi, and the version script of the library.
+modules, the description of the ABI in tests/abi, and the version script of the library.
 
-With --check nothing is written; the exit status says whether the committed files are what the
-headers ask for.
+With --reference, write docs/reference instead, from docstrings, comments of the headers and the
+commands of neml2-capi. With --check nothing is written; the exit status says whether the committed
+files are what their sources ask for. Nothing is compiled, and nothing but the commands imported.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from tools.header import contract
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def generated() -> Iterator[tuple[Path, str]]:
-    """Each file that is generated, in whole or in regions, and its text."""
+def sources() -> Iterator[tuple[Path, str]]:
+    """Each file that is generated from the headers, in whole or in regions, and its text."""
     parts = contract(ROOT / "include")
     yield ROOT / "neml2_capi" / "_ffi" / "raw.py", cffi_layer.module(ROOT / "include")
     yield from fortran.generated(ROOT / "include", parts)
@@ -32,6 +33,19 @@ def generated() -> Iterator[tuple[Path, str]]:
     yield description, described
     script = ROOT / "capi" / "abi" / "neml2_capi.map"
     yield script, abi.version_script(parts, described)
+
+
+def reference() -> Iterator[tuple[Path, str]]:
+    """Each page of the reference, and its text."""
+    # What the pages need is not needed for the sources.
+    from tools.c_reference import c_reference
+    from tools.command_reference import command_reference
+    from tools.python_reference import python_reference
+
+    pages = ROOT / "docs" / "reference"
+    yield pages / "python.md", python_reference(ROOT)
+    yield pages / "c.md", c_reference(ROOT)
+    yield pages / "command-line.md", command_reference(ROOT)
 
 
 def release() -> str:
@@ -53,24 +67,25 @@ def complaints() -> Iterator[str]:
 
 
 def main() -> int:
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--check", action="store_true", help="compare, and write nothing")
-    check = arguments.parse_args().check
-    stale = False
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--reference", action="store_true", help="the pages of docs/reference")
+    parser.add_argument("--check", action="store_true", help="compare, and write nothing")
+    arguments = parser.parse_args()
+    generated, command = (reference, "docs") if arguments.reference else (sources, "generate")
+    wrong = []
     for path, wanted in generated():
         if path.exists() and path.read_text(encoding="utf-8") == wanted:
             continue
-        stale = True
-        if not check:
+        shown = path.relative_to(ROOT)
+        if arguments.check:
+            wrong.append(f"{shown} does not match its sources: python3 build.py {command} mends it")
+        else:
             path.write_text(wanted, encoding="utf-8")
-        verb = "does not match the headers of include/" if check else "is renewed"
-        print(f"{path.relative_to(ROOT)} {verb}", file=sys.stderr)
-    if check and stale:
-        print("to mend it: python3 build.py generate", file=sys.stderr)
-    told = list(complaints()) if check else []
-    for complaint in told:
-        print(complaint, file=sys.stderr)
-    return int(check and (stale or bool(told)))
+            print(f"{shown} is renewed")
+    if arguments.check and not arguments.reference:
+        wrong += complaints()
+    print(*wrong, sep="\n", end="\n" if wrong else "", file=sys.stderr)
+    return int(bool(wrong))
 
 
 if __name__ == "__main__":

@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import platform
 import re
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from xml.etree import ElementTree
 
-from tools import testing
 from tools.editable import install_checkout
 from tools.environments import OTHER_TORCHES, Environment, other_torch, prepare, requirements
 from tools.native import LIBRARY, configured
 from tools.platforms import platform_wheel
-from tools.process import LOGS, ROOT, Command, Failure, quietly
+from tools.process import ROOT, Command, Failure, quietly
+from tools.testing import (
+    Outcome,
+    full_environment,
+    interpreters_found,
+    outcomes,
+    quick_environment,
+    run_pytest,
+)
 
 PAGE = ROOT / "docs" / "compatibility.md"
 # The oldest numpy that pyproject.toml promises, which the oldest Python takes.
 OLDEST = "numpy==1.24.*"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Of one test: `passed`, `failed`, `skipped`, and why."""
-
-    name: str
-    kind: str
-    why: str
 
 
 def matrix(parts: Sequence[str]) -> int:
@@ -53,20 +47,16 @@ def compilers() -> Iterable[list[str]]:
     """A row for each compiler on the path, a column for each test."""
     build = configured()
     build.make(*LIBRARY, title="building the library")
-    environment = prepare("test", requirements("test"), ["test"])
+    environment, variables = quick_environment()
     install_checkout(environment, build)
-    variables = {
-        "NEML2_CAPI_PROGRAMS": str(build.folder),
-        "NEML2_CAPI_BUILD": build.cmake,
-        "NEML2_CAPI_COMPILE": "0",
-    }
-    found = outcomes(environment, variables, "everything", ["tests/python/test_compilers.py"])
-    tests: dict[str, None] = {}
+    variables |= {"NEML2_CAPI_PROGRAMS": str(build.folder), "NEML2_CAPI_BUILD": build.cmake}
     rows: dict[str, dict[str, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
-    for outcome in found:
+    chosen = ["tests/python/test_compilers.py"]
+    run_pytest("the compilers", environment, variables, "everything", chosen, "-q")
+    for outcome in outcomes():
         title, compiler = _parts(outcome.name)
-        tests[title] = None
         rows[compiler][title].append(outcome)
+    tests = dict.fromkeys(title for row in rows.values() for title in row)
     yield ["compiler", *tests]
     yield ["---"] * (len(tests) + 1)
     for compiler, told in rows.items():
@@ -84,31 +74,29 @@ def _cell(found: Sequence[Outcome]) -> str:
     if not found:
         return ""
     wrong = [outcome.why for outcome in found if outcome.kind != "passed"]
-    return f"{len(found) - len(wrong)}" + (f"; not: {wrong[0][:80]}" if wrong else "")
+    reason = f"; not: {wrong[0][:80]}".replace("|", "\\|") if wrong else ""
+    return f"{len(found) - len(wrong)}{reason}"
 
 
 def pythons() -> Iterable[list[str]]:
     """A row for each CPython with the published wheel, and one for the oldest with OLDEST."""
     yield ["CPython", "numpy", "passed", "left out", "failed"]
     yield ["---"] * 5
-    found = sorted([*testing._other_interpreters(), sys.executable], key=_version)
+    found = [python for _, python in sorted(interpreters_found().items())]
     wheel = platform_wheel(f"manylinux_2_17_{platform.machine()}")
-    for python, numpy in [(found[0], OLDEST), *((python, "") for python in found)]:
-        name = "oldest-numpy" if numpy else "wheel-test"
-        environment = prepare(name, requirements("test"), ["test"], python)
-        if numpy:  # constraints.txt names a newer one
-            pip: Command = [environment.python, "-m", "pip", "install", "--quiet", numpy]
-            quietly(f"installing {numpy}", pip)
+    oldest = prepare("oldest-numpy", requirements("test"), found[0], alone=[OLDEST])
+    for environment in (oldest, *(prepare("wheel-test", requirements("test"), p) for p in found)):
         environment.install_wheel(wheel)
-        told = outcomes(environment, {"NEML2_CAPI_COMPILE": "0"}, "quick", ["-m", "not native"])
+        settings = {"NEML2_CAPI_COMPILE": "0"}
+        counts = _counted(environment, settings, "quick", "-m", "not native")
         query = "import platform, numpy; print(platform.python_version(), numpy.__version__)"
         versions = quietly("asking for versions", [environment.python, "-c", query]).split()
-        yield [*versions, *_counted(told)]
+        yield [*versions, *counts]
 
 
 def torch() -> Iterable[list[str]]:
     """A row for each libtorch, on which the packages of the archive run as on ours."""
-    environment, variables = testing._full()
+    environment, variables = full_environment()
     build = configured()
     build.make(*LIBRARY, title="building the library")
     install_checkout(environment, build)
@@ -118,35 +106,18 @@ def torch() -> Iterable[list[str]]:
     for place in (None, *filter(None, map(other_torch, OTHER_TORCHES))):
         settings = {**variables, **({"NEML2_CAPI_LIBTORCH": str(place)} if place else {})}
         same = "on_both or as_in_torch or whole_numbers or outlive"
-        chosen = ["tests/python/test_libtorch.py", "-k", same]
+        chosen = ("tests/python/test_libtorch.py", "-k", same)
         # Not the package of the folder that this is started in.
         ask: Command = [environment.python, "-I", "-c", query]
         version = quietly("asking for the version", ask, settings).split()[1]
-        yield [version, *_counted(outcomes(environment, settings, "full", chosen))]
+        yield [version, *_counted(environment, settings, "full", *chosen)]
 
 
-def outcomes(
-    environment: Environment, variables: dict[str, str], tier: str, chosen: Sequence[str]
-) -> list[Outcome]:
-    """Run tests, and return what became of each."""
-    report = LOGS / "matrix.xml"
-    testing._pytest(environment, variables, tier, chosen, "-q", f"--junitxml={report}")
-    told = []
-    for case in ElementTree.parse(report).iter("testcase"):
-        kinds = {"failure": "failed", "error": "failed", "skipped": "skipped"}
-        wrong = next((child for child in case if child.tag in kinds), None)
-        why = "" if wrong is None else " ".join(wrong.get("message", "").split())
-        kind = "passed" if wrong is None else kinds[wrong.tag]
-        told.append(Outcome(case.get("name", ""), kind, why.replace("|", "\\|")))
-    return told
-
-
-def _counted(found: Sequence[Outcome]) -> list[str]:
-    counts = Counter(outcome.kind for outcome in found)
-    failed = [outcome.name for outcome in found if outcome.kind == "failed"]
-    return [f"{counts['passed']:,}", f"{counts['skipped']:,}", ", ".join(failed[:3]) or "none"]
-
-
-def _version(python: str) -> tuple[int, ...]:
-    query = "import sys; print(*sys.version_info[:2])"
-    return tuple(map(int, quietly("asking for the version", [Path(python), "-c", query]).split()))
+def _counted(
+    environment: Environment, variables: dict[str, str], tier: str, *chosen: str
+) -> list[str]:
+    """Run tests, and count what passed, what was left out and what failed."""
+    failed = run_pytest("pytest", environment, variables, tier, chosen, "-q")[1:]
+    counts = Counter(outcome.kind for outcome in outcomes())
+    names = [line.partition("::")[2].splitlines()[0] for line in failed]
+    return [f"{counts['passed']:,}", f"{counts['skipped']:,}", ", ".join(names[:3]) or "none"]

@@ -36,7 +36,9 @@ class Build:
 
     @property
     def cmake(self) -> str:
-        return cmake(self.builder)
+        """The program: the system's, or the builder's own if the system's is too old."""
+        needed = "cmake" in build_requirements()
+        return str(self.builder.program("cmake")) if needed else "cmake"
 
     def make(self, *targets: str, title: str) -> None:
         """Build what has changed of the targets, or of everything."""
@@ -50,17 +52,10 @@ class Build:
 
     def install(self, prefix: Path, component: str) -> None:
         """Copy the files of a component, if they have changed, below `prefix`."""
-        options: Command = ["--prefix", prefix, "--component", component]
-        quietly(
-            f"installing the library into {prefix.parents[2].name}",
-            [self.cmake, "--install", self.folder, *options],
-            self.builder.variables,
-        )
-
-
-def cmake(builder: Environment) -> str:
-    """The program: the system's, or the builder's own if the system's is too old."""
-    return str(builder.program("cmake")) if "cmake" in build_requirements() else "cmake"
+        where: Command = ["--prefix", prefix, "--component", component]
+        title = f"installing the library into {prefix.parents[2].name}"
+        command: Command = [self.cmake, "--install", self.folder, *where]
+        quietly(title, command, self.builder.variables)
 
 
 def configured(*options: str, folder: Path | None = None, source: Path = ROOT) -> Build:

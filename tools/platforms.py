@@ -6,7 +6,6 @@ import re
 import shutil
 import tempfile
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from tools.environments import Environment, build_requirements, locked, prepare, requirements
@@ -17,33 +16,19 @@ from tools.wheel import source_digest
 _EPOCH = "315532800"
 
 
-@dataclass(frozen=True)
-class Platform:
-    """A platform tag of wheels, and the target of zig that it stands for."""
-
-    tag: str
-    target: str
-
-    @property
-    def machine(self) -> str:
-        return self.target.partition("-")[0]
-
-
+# Tags of wheels, and the targets of zig that they stand for.
 PLATFORMS = {
-    platform.tag: platform
-    for platform in (
-        Platform("manylinux_2_17_x86_64", "x86_64-linux-gnu.2.17"),
-        Platform("manylinux_2_17_aarch64", "aarch64-linux-gnu.2.17"),
-        Platform("musllinux_1_2_x86_64", "x86_64-linux-musl"),
-        Platform("musllinux_1_2_aarch64", "aarch64-linux-musl"),
-    )
+    "manylinux_2_17_x86_64": "x86_64-linux-gnu.2.17",
+    "manylinux_2_17_aarch64": "aarch64-linux-gnu.2.17",
+    "musllinux_1_2_x86_64": "x86_64-linux-musl",
+    "musllinux_1_2_aarch64": "aarch64-linux-musl",
 }
 
 
 def cross_environment() -> Environment:
     """Return the environment with zig, and with what checks a wheel."""
     wanted = [*build_requirements(), *requirements("cross")]
-    return prepare("cross", wanted, ["build", "cross"])
+    return prepare("cross", wanted)
 
 
 def platform_wheel(tag: str) -> Path:
@@ -51,12 +36,12 @@ def platform_wheel(tag: str) -> Path:
 
     One whose libraries ask for more than the tag promises is not written.
     """
-    platform, builder = PLATFORMS[tag], cross_environment()
+    builder = cross_environment()
     digest = source_digest("README.md", "tools/platforms.py", "constraints.txt")
     folder = CACHE / "wheels" / f"{digest}-{tag}"
     with locked(folder.with_suffix(".lock")):
         if not folder.exists():
-            _write(platform, builder, folder)
+            _write(tag, builder, folder)
     return next(folder.glob("*.whl"))
 
 
@@ -81,22 +66,22 @@ def cross_options(builder: Environment) -> dict[str, str]:
     }
 
 
-def _write(platform: Platform, builder: Environment, folder: Path) -> None:
+def _write(tag: str, builder: Environment, folder: Path) -> None:
     part = Path(f"{folder}.part")
     shutil.rmtree(part, ignore_errors=True)
-    build = CACHE / "cmake" / f"{platform.tag}-{builder.folder.name.rpartition('-')[2]}"
+    build = CACHE / "cmake" / f"{tag}-{builder.folder.name.rpartition('-')[2]}"
     options = ["--no-deps", "--no-build-isolation", "--wheel-dir", str(part / "linux")]
     options += [f"-Cbuild-dir={build}", "-Cinstall.strip=false"]  # the linker has done it
     options += [f"-Ccmake.define.{key}={value}" for key, value in cross_options(builder).items()]
     command: Command = [builder.python, "-m", "pip", "wheel", *options, ROOT]
     variables = {
-        **zig_variables(builder, platform.target),
+        **zig_variables(builder, PLATFORMS[tag]),
         "CMAKE_GENERATOR": "Ninja",
         "SOURCE_DATE_EPOCH": _EPOCH,
-        "_PYTHON_HOST_PLATFORM": f"linux-{platform.machine}",
+        "_PYTHON_HOST_PLATFORM": f"linux-{PLATFORMS[tag].partition('-')[0]}",
     }
-    quietly(f"building the wheel for {platform.tag}", command, variables)
-    repaired(next((part / "linux").glob("*.whl")), platform.tag, part)
+    quietly(f"building the wheel for {tag}", command, variables)
+    repaired(next((part / "linux").glob("*.whl")), tag, part)
     shutil.rmtree(part / "linux")
     part.rename(folder)
 

@@ -4,6 +4,7 @@ Python 3.6 and later understand this file, so that the user of an old one is tol
 """
 
 import glob
+import importlib.util
 import os
 import platform
 import shutil
@@ -31,13 +32,10 @@ _CXX20 = """
 #include <concepts>
 #include <filesystem>
 #include <span>
-#include <string>
-template <std::integral T> T twice(T x) { return 2 * x; }
-struct Point { int x = 0, y = 0; };
-int main() {
-  int values[] = {1, 2};
-  Point point{.x = twice(values[0])};
-  return std::filesystem::path("a").string().size() + std::span(values).size() == 3 ? point.y : 1;
+template <std::integral T> struct Point { T x = 0; };
+int main(int, char **names) {
+  Point<int> point{.x = static_cast<int>(std::span(names, 1).size())};
+  return std::filesystem::path("a").string().size() == 1 ? point.x - 1 : 1;
 }
 """
 
@@ -111,9 +109,11 @@ def _first_run_problems(command, has_venv):
             "folder in XDG_CACHE_HOME."
         )
     reason = ""
-    if has_venv:
+    if importlib.util.find_spec("pip"):
+        reason = index_problem(sys.executable)
+    elif has_venv:
         with tempfile.TemporaryDirectory() as scratch:
-            subprocess.run([sys.executable, "-m", "venv", scratch], stdout=subprocess.DEVNULL)
+            _run([sys.executable, "-m", "venv", scratch])
             reason = index_problem(os.path.join(scratch, "bin", "python"))
     if reason:
         problems.append(reason)
@@ -126,15 +126,10 @@ def index_problem(python):
     with tempfile.TemporaryDirectory() as folder:
         # pycparser is small, and cffi needs it anyway.
         wanted = ["download", "--no-deps", "--quiet", "--dest", folder, "pycparser"]
-        result = subprocess.run(
-            [python, "-m", "pip", "--retries", "1", "--timeout", "15", *wanted],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-    if result.returncode == 0:
+        pip = [python, "-m", "pip", "--retries", "1", "--timeout", "15"]
+        status, lines = _run([*pip, *wanted])
+    if status == 0:
         return ""
-    lines = result.stdout.decode(errors="replace").splitlines()
     errors = [line for line in lines if line.startswith("ERROR")] or lines or ["pip fails"]
     return (
         f"No package index could be reached ({errors[-1]}). Connect this machine to the network, "
@@ -147,14 +142,8 @@ def _other_python():
     """The command of a Python that serves, if there is one."""
     for version in reversed(PYTHONS):
         name = "python{}.{}".format(*version)
-        if shutil.which(name):
-            result = subprocess.run(
-                [name, "-c", "import venv, ensurepip"],
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-            if result.returncode == 0:
-                return name
+        if shutil.which(name) and _run([name, "-c", "import venv, ensurepip"])[0] == 0:
+            return name
     return ""
 
 
@@ -186,8 +175,15 @@ def _cxx_problem():
         with open(source, "w") as file:
             file.write(_CXX20)
         command = [*names[0].split(), "-std=c++20", source, "-o", source + ".out"]
-        result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    if result.returncode == 0:
+        status, lines = _run(command)
+    if status == 0:
         return ""
-    lines = result.stdout.decode(errors="replace").strip().splitlines() or ["it fails"]
-    return f"{names[0]} does not compile it: {lines[0]}"
+    return f"{names[0]} does not compile it: {[*lines, 'it fails'][0]}"
+
+
+def _run(command):
+    # type: (list[str]) -> tuple[int, list[str]]
+    """The exit status of a program, and the lines that it prints."""
+    pipe, null = subprocess.PIPE, subprocess.DEVNULL
+    done = subprocess.run(command, stdin=null, stdout=pipe, stderr=subprocess.STDOUT)
+    return done.returncode, done.stdout.decode(errors="replace").strip().splitlines()

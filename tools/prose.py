@@ -13,22 +13,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from pygments.lexers import get_lexer_by_name
+from pygments.lexers import get_lexer_for_filename
 from pygments.token import Comment, String
 
 ROOT = Path(__file__).resolve().parents[1]
 
-LANGUAGES = {
-    ".c": "c",
-    ".h": "cpp",
-    ".cpp": "cpp",
-    ".hpp": "cpp",
-    ".f90": "fortran",
-    ".py": "python",
-    ".sh": "bash",
-    ".cmake": "cmake",
-    "CMakeLists.txt": "cmake",
-}
+READ = (".c", ".h", ".cpp", ".hpp", ".f90", ".py", ".sh", ".cmake", "CMakeLists.txt", ".md")
 # Generated, or kept as somebody wrote it once.
 SKIPPED = (
     "docs/reference/",
@@ -48,22 +38,16 @@ def prose(file: Path) -> str:
     """Return the text of a file, with a stop for each character that is code, line by line."""
     text = file.read_text(encoding="utf-8")
     if file.suffix != ".md":
-        language = LANGUAGES.get(file.suffix) or LANGUAGES[file.name]
-        lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
-        text = "".join(
-            _MARKS.sub(_blanks, part) if _is_prose(kind) else re.sub(r"\S", "\0", part)
-            for kind, part in lexer.get_tokens(text)
-        )
+        lexer = get_lexer_for_filename(file.name, stripnl=False, ensurenl=False)
+        text = "".join(_prose_of(kind, part) for kind, part in lexer.get_tokens(text))
     return _CODE.sub(lambda code: re.sub(r"[^\n]", "\0", code[0]), text)
 
 
-def _blanks(mark: re.Match[str]) -> str:
-    return " " * len(mark[0])
-
-
-def _is_prose(kind: object) -> bool:
+def _prose_of(kind: object, part: str) -> str:
     directives = (Comment.Preproc, Comment.PreprocFile, Comment.Hashbang)
-    return kind in String or (kind in Comment and kind not in directives)
+    if kind in String or (kind in Comment and kind not in directives):
+        return _MARKS.sub(lambda mark: " " * len(mark[0]), part)
+    return re.sub(r"\S", "\0", part)
 
 
 def _files(root: Path) -> Iterator[Path]:
@@ -72,14 +56,10 @@ def _files(root: Path) -> Iterator[Path]:
         if top.name in {"build", "dist"} or top.name.startswith("."):
             continue
         for file in sorted(top.rglob("*")) if top.is_dir() else [top]:
-            if not {file.suffix, file.name}.isdisjoint({".md", *LANGUAGES}):
+            if file.name.endswith(READ) and file.is_file():
                 name = str(file.relative_to(root))
-                if not name.startswith(SKIPPED) and not _has_kernels(file.parent):
+                if not name.startswith(SKIPPED) and not (file.parent / "kernels.json").exists():
                     yield file
-
-
-def _has_kernels(folder: Path) -> bool:
-    return (folder / "kernels.json").exists()
 
 
 def findings(root: Path, table: Path, most: int | None = None) -> list[str]:

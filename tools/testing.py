@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import platform
 import re
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,39 +17,30 @@ from tools.editable import install_checkout
 from tools.environments import (
     Environment,
     build_environment,
-    downloaded,
+    has_torch,
     other_torch,
     prepare,
     requirements,
-    torch_to_be_had,
 )
 from tools.native import LIBRARY, configured
-from tools.platform_tests import (
-    platform_environment,
-    programs_for_aarch64,
-)
+from tools.platform_tests import platform_environment, programs_for_aarch64
 from tools.platforms import platform_wheel
 from tools.prerequisites import PYTHONS
 from tools.process import CACHE, LOGS, Command, duration, jobs, openly
 from tools.wheel import built_wheel
 
-TIERS = ("quick", "full", "everything")
 
-
-def test(tier: str, interpreters: int, platform_tag: str | None, chosen: Sequence[str]) -> int:
-    """Run a tier, or the `chosen` tests of it with no more built than they need."""
+def test(tier: str, interpreters: int, platform: str | None, others: Sequence[str]) -> int:
+    """Run a tier, or the tests that `others` choose with no more built than they need."""
     start = time.monotonic()
-    named = [_by_name(argument) for argument in chosen]
-    if platform_tag:
-        failures = _run_on_platform(platform_tag, named)
-    else:
-        failures = _run(tier, interpreters, named)
+    named = [_by_name(argument) for argument in others]
+    failures = _run_on_platform(platform, named) if platform else _run(tier, interpreters, named)
     _REPORT.unlink(missing_ok=True)
-    if not _selects(chosen):
+    if not _selects(others):
         size = sum(path.lstat().st_size for path in CACHE.rglob("*") if path.is_file())
         print(
-            f"\n{tier} tests: {duration(time.monotonic() - start)} in all, {downloaded():.0f} MB "
-            f"downloaded, {size / 1e9:.1f} GB in {CACHE}"
+            f"\n{tier} tests: {duration(time.monotonic() - start)} in all, "
+            f"{size / 1e9:.1f} GB in {CACHE}"
         )
     if failures:
         print("\nfailed:\n" + "\n".join(failures))
@@ -66,43 +57,37 @@ def _run(tier: str, interpreters: int, chosen: list[str]) -> list[str]:
     else:
         later = () if quick else ("examples",)
         build.make("all", *later, title="building the library and the test programs")
-    environment, variables = _quick() if quick else _full()
+    environment, variables = quick_environment() if quick else full_environment()
     install_checkout(environment, build)
     variables["NEML2_CAPI_PROGRAMS"] = str(build.folder)
     if selected:  # then a test builds the programs that it runs
         variables["NEML2_CAPI_BUILD"] = build.cmake
-    failures = []
-    if _pytest(environment, variables, tier, chosen):
-        failures += ["pytest", *_reasons()]
+    failures = run_pytest("pytest", environment, variables, tier, chosen)
     if quick:
         return failures
 
     wheel = built_wheel()
-    installed = prepare("wheel-test", requirements("test"), ["test"])
+    installed = prepare("wheel-test", requirements("test"))
     installed.install_wheel(wheel)
-    print("\nthe installed wheel", flush=True)
-    if _pytest(installed, variables, tier, chosen, "-m", "wheel") not in (0, _NO_TESTS):
-        failures += ["pytest on the wheel", *_reasons()]
+    failures += run_pytest("the installed wheel", installed, variables, tier, chosen, "-m", "wheel")
 
-    others = _other_interpreters()
-    hosts = _with_hosts(others)
-    if hosts:
+    found = interpreters_found()
+    if hosts := _with_hosts(found.get((3, 12))):
         hosts.install_wheel(wheel)
-        print("\nprograms of finite elements in Python", flush=True)
-        if _pytest(hosts, variables, tier, chosen, "-m", "hosts") not in (0, _NO_TESTS):
-            failures += ["pytest on the programs of finite elements", *_reasons()]
+        title = "programs of finite elements in Python"
+        failures += run_pytest(title, hosts, variables, tier, chosen, "-m", "hosts")
 
+    if len(found) < interpreters:
+        failures.append(f"{interpreters} CPythons wanted, {len(found)} found")
+    others = [python for python in found.values() if python != sys.executable]
     pythons = others if interpreters > 1 or tier == "everything" else []
-    if len(pythons) + 1 < interpreters:
-        failures.append(f"{interpreters} CPythons wanted, {len(pythons) + 1} found")
     # The wheel by zig is published; the one above is of this machine's compiler.
-    published = platform_wheel(f"manylinux_2_17_{platform.machine()}") if pythons else wheel
+    published = platform_wheel(f"manylinux_2_17_{os.uname().machine}") if pythons else wheel
     for python in pythons:
-        other = prepare("wheel-test", requirements("test"), ["test"], python)
+        other = prepare("wheel-test", requirements("test"), python)
         other.install_wheel(published)
-        print(f"\nthe wheel of another compiler under {python}", flush=True)
-        if _pytest(other, variables, "quick", chosen, "-q", "-m", _OF_PYTHON):
-            failures += [f"pytest under {python}", *_reasons()]
+        title = f"the wheel of another compiler under {python}"
+        failures += run_pytest(title, other, variables, "quick", chosen, "-q", "-m", _OF_PYTHON)
     return failures
 
 
@@ -112,13 +97,11 @@ def _run_on_platform(tag: str, chosen: list[str]) -> list[str]:
     Packages are for the machine that compiled them: models run on kernels, and what has none is
     left out.
     """
-    failures = []
     environment = platform_environment(tag)
     variables = {"NEML2_CAPI_COMPILE": "0", "NEML2_CAPI_FOREIGN_PACKAGES": "1"}
     variables["CC"] = f"{tag.rpartition('_')[2]}-linux-gnu-gcc"
-    print(f"\nthe wheel under Python on {tag}", flush=True)
-    if _pytest(environment, variables, "quick", chosen, "-m", "not native"):
-        failures += [f"pytest on {tag}", *_reasons()]
+    title = f"the wheel under Python on {tag}"
+    failures = run_pytest(title, environment, variables, "quick", chosen, "-m", "not native")
     if tag.endswith("aarch64") and not _selects(chosen):
         build = programs_for_aarch64()
         ctest = Path(build.cmake).with_name("ctest")
@@ -128,18 +111,16 @@ def _run_on_platform(tag: str, chosen: list[str]) -> list[str]:
     return failures
 
 
-def _quick() -> tuple[Environment, dict[str, str]]:
+def quick_environment() -> tuple[Environment, dict[str, str]]:
     """An environment without torch: models come from their archive."""
-    environment = prepare("test", requirements("test"), ["test"])
-    return environment, {"NEML2_CAPI_COMPILE": "0"}
+    return prepare("test", requirements("test")), {"NEML2_CAPI_COMPILE": "0"}
 
 
-def _full() -> tuple[Environment, dict[str, str]]:
+def full_environment() -> tuple[Environment, dict[str, str]]:
     """An environment with torch, if there is one for this Python, and all that tests can use."""
-    torch = torch_to_be_had(build_environment())
+    torch = has_torch()
     extras = ["test", "full", "sweeps", *(["compile", "arrays"] if torch else [])]
-    sizes = ["test", "full", "sweeps", *([torch, "arrays"] if torch else [])]
-    environment = prepare("full-test", requirements(*extras), sizes)
+    environment = prepare("full-test", requirements(*extras))
     if not torch:
         print("no torch for this Python: the tests that need it or neml2-compile are skipped")
         return environment, {"NEML2_CAPI_COMPILE": "0"}
@@ -149,17 +130,14 @@ def _full() -> tuple[Environment, dict[str, str]]:
     return environment, variables
 
 
-def _with_hosts(others: Sequence[str]) -> Environment | None:
+def _with_hosts(python: str | None) -> Environment | None:
     """The environment with libraries of finite elements; their wheels are for one CPython."""
-    found = [python for python in others if python.endswith("python3.12")]
-    if sys.version_info[:2] == (3, 12):
-        found = [sys.executable]
-    if not found:
+    if not python:
         print("no CPython 3.12: what needs libraries of finite elements is left out")
         return None
     # It asks for fenics-dolfinx, which dolfinx-solver-real is under another name.
     alone = ["dolfinx-external-operator==0.11.0"]
-    return prepare("hosts", requirements("test", "hosts"), ["test", "hosts"], found[0], alone)
+    return prepare("hosts", requirements("test", "hosts"), python, alone)
 
 
 # What can differ between two CPythons: each test of the other kinds has run under one already.
@@ -169,20 +147,24 @@ _OF_PYTHON = "not native and not numbers"
 _NO_TESTS = 5
 
 
-def _pytest(
+def run_pytest(
+    title: str,
     environment: Environment,
     variables: dict[str, str],
     tier: str,
     chosen: Sequence[str],
     *options: str,
-) -> int:
-    """Run the tests of a tier on all processors, or the `chosen` ones on one; the exit status."""
-    which = chosen
+) -> list[str]:
+    """Run the tests of a tier on all processors, or the `chosen` ones on one, and say what failed.
+
+    A mark among the options may choose nothing.
+    """
+    print(f"\n{title}", flush=True)
+    which = [f"--junitxml={_REPORT}", *chosen]
     if not _selects(chosen):
         costs = CACHE / f"costs-{tier}-{environment.folder.name}.json"
         parallel = ["--numprocesses", jobs(), "--dist", "worksteal"]
-        files = [f"--costs={costs}", f"--junitxml={_REPORT}"]
-        which = [f"--tier={tier}", *files, *parallel, *chosen]
+        which = [f"--tier={tier}", f"--costs={costs}", *parallel, *which]
     _REPORT.unlink(missing_ok=True)
     # The program, not `python -m pytest`: that puts the checkout on the module path.
     command: Command = [environment.program("pytest"), *options, *which]
@@ -191,23 +173,37 @@ def _pytest(
     # Compilers that ask ccache first, if Debian has it: tests and workers share what they make.
     path = [*map(str, tools), "/usr/lib/ccache", os.environ.get("PATH", "")]
     settings = {"PATH": os.pathsep.join(path), "CMAKE_GENERATOR": "Ninja"}
-    return openly(command, {**variables, **settings})
+    status = openly(command, {**variables, **settings})
+    if status == 0 or (status == _NO_TESTS and "-m" in options):
+        return []
+    failed = [each for each in outcomes() if each.kind == "failed"]
+    # CI may show the end alone: a line or two for each.
+    return [title, *(f"  {each.module}::{each.name}\n    {each.why[:600]}" for each in failed)]
 
 
 # What pytest tells of its last run, in the format of JUnit.
 _REPORT = LOGS / f"tests-{os.getpid()}.xml"
 
 
-def _reasons() -> list[str]:
-    """A line or two for each test that failed in pytest's last run: CI may show the end alone."""
-    if not _REPORT.is_file():  # chosen tests were run, or pytest could not start
-        return []
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one test: "passed", "failed" or "skipped", and why."""
+
+    module: str
+    name: str
+    kind: str
+    why: str
+
+
+def outcomes() -> list[Outcome]:
+    """What became of each test in pytest's last run; nothing if pytest could not start."""
+    kinds = {"failure": "failed", "error": "failed", "skipped": "skipped"}
     found = []
-    for case in ElementTree.parse(_REPORT).iter("testcase"):
-        for kind in ("failure", "error"):
-            for failure in case.iter(kind):
-                message = " ".join(failure.get("message", "").split())
-                found.append(f"  {case.get('classname')}::{case.get('name')}\n    {message[:600]}")
+    for case in ElementTree.parse(_REPORT).iter("testcase") if _REPORT.is_file() else ():
+        wrong = next((child for child in case if child.tag in kinds), None)
+        why = "" if wrong is None else " ".join(wrong.get("message", "").split())
+        kind = "passed" if wrong is None else kinds[wrong.tag]
+        found.append(Outcome(case.get("classname", ""), case.get("name", ""), kind, why))
     return found
 
 
@@ -225,19 +221,18 @@ def _by_name(argument: str) -> str:
     source = Path(argument)
     name = argument
     if source.suffix in (".c", ".cpp", ".f90") and source.is_file():
-        kind = source.resolve().parent.name
+        folder = source.resolve().parent.name
+        kind = f"scenario_{source.suffix[1:]}" if folder == "scenarios" else folder
         name = f"{kind}_{source.stem}"
-        if kind == "scenarios":
-            name = f"scenario_{source.suffix[1:]}_{source.stem}"
     if _PROGRAM.fullmatch(name):
         return f"tests/python/test_programs.py::test_a_program_passes[{name}]"
     return argument
 
 
-def _other_interpreters() -> list[str]:
-    """CPythons but this one, one of each version: on the path, and those that pyenv installed."""
+def interpreters_found() -> dict[tuple[int, int], str]:
+    """CPythons by their version, this one among them: on the path, and those of pyenv."""
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-    found: dict[tuple[int, int], str] = {}
+    found = {sys.version_info[:2]: sys.executable}
     for version in PYTHONS:
         name = "python{}.{}".format(*version)
         candidates = [*sorted(map(str, pyenv.glob(f"*/bin/{name}"))), shutil.which(name) or ""]
@@ -246,5 +241,4 @@ def _other_interpreters() -> list[str]:
             answer = subprocess.run([candidate, "-c", query], capture_output=True, text=True)
             if answer.stdout.split() == [str(part) for part in version]:
                 found.setdefault(version, candidate)
-    found.pop((sys.version_info[0], sys.version_info[1]), None)
-    return list(found.values())
+    return found

