@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -30,21 +29,13 @@ class Options(Mapping[str, Any]):
     A value out of bounds is a FatalError and changes nothing.
     """
 
-    def __init__(self, known: Mapping[str, Any]) -> None:
-        """`known` has an Option, or what has its fields, for each name."""
-        self._known = known
-
-    @abstractmethod
-    def _get(self, name: str) -> Any:
-        """Return the value of an option that there is."""
-
-    @abstractmethod
-    def _set(self, name: str, value: Any) -> None:
-        """Keep a text or a float; FatalError if it is out of bounds."""
+    def __init__(self, model: Any, known: Mapping[str, Option]) -> None:
+        """`model` has `option(name)` and `set_option(name, value)`; `known` has its options."""
+        self._model, self._known = model, known
 
     def __getitem__(self, name: str) -> Any:
         self._find(name)
-        return self._get(name)
+        return self._model.option(name)
 
     def __setitem__(self, name: str, value: float | str | os.PathLike[str]) -> None:
         choices = self._find(name).choices
@@ -60,7 +51,7 @@ class Options(Mapping[str, Any]):
                 raise refused(name, repr(value), "a number") from None
             except OverflowError:
                 raise refused(name, "a larger one", "a number that a float can hold") from None
-        self._set(name, given)
+        self._model.set_option(name, given)
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self)
@@ -134,8 +125,7 @@ class Options(Mapping[str, Any]):
         FatalError
             There is no such option.
         """
-        choices: tuple[str, ...] = self._find(name).choices
-        return choices
+        return self._find(name).choices
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._known)
@@ -144,9 +134,9 @@ class Options(Mapping[str, Any]):
         return len(self._known)
 
     def __repr__(self) -> str:
-        return repr(dict(self))
+        return "<Options of a closed model>" if self._model.closed else repr(dict(self))
 
-    def _find(self, name: str) -> Any:
+    def _find(self, name: str) -> Option:
         try:
             return self._known[name]
         except KeyError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -17,12 +17,10 @@ from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.logs import listening
 from neml2_capi._ffi.tensor import Array, Tensor, common_batch
 from neml2_capi.model.binding import Bound, Key, Place, Shape
+from neml2_capi.model.described import Described
 from neml2_capi.model.evaluation import check_mapping, failed_segment, kind_of_results
 from neml2_capi.model.places import READ, WRITTEN, Places, requests
 from neml2_capi.model.reports import REPORTS
-
-if TYPE_CHECKING:
-    from neml2_capi.model.model import Model
 
 __all__ = ["Call"]
 
@@ -82,7 +80,7 @@ class Call(Handle):
     #: Of each point: at least "status", 0 if all is well.
     report: Arrays
 
-    def __init__(self, model: Model, groups: Mapping[str, Any]) -> None:
+    def __init__(self, model: Described, groups: Mapping[str, Any]) -> None:
         """Bind as Model.bind(), whose arguments are `groups`."""
         super().__init__(model._engine.new_call())
         self._model = model
@@ -335,7 +333,8 @@ class Call(Handle):
 
     def _stored(self, parameter: str) -> Array:
         """The stored value of a parameter."""
-        return np.asarray(Tensor(self._model.named_parameters()[parameter]))
+        index = self._model.parameters.index_of[parameter]
+        return np.asarray(Tensor(self._model._engine.parameter(index)))
 
     def _handed_out(self, array: Array) -> Any:
         """A new array as one of the kind of those that were given."""
@@ -394,7 +393,7 @@ class Call(Handle):
         )
 
 
-def _with_defaults(model: Model, groups: Mapping[str, Any]) -> dict[str, Any]:
+def _with_defaults(model: Described, groups: Mapping[str, Any]) -> dict[str, Any]:
     """`groups`, with new arrays for the outputs, and for what else is asked for by and by.
 
     Outputs that are not named are allocated all the same; what a tangent or a cotangent leads to is

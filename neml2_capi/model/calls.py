@@ -14,7 +14,7 @@ from neml2_capi._ffi.logs import listening
 from neml2_capi._ffi.tensor import CODES, Array
 from neml2_capi.model.binding import Place, Shape
 from neml2_capi.model.evaluation import warn_of_non_finite
-from neml2_capi.model.native import Native
+from neml2_capi.model.opened import Opened
 
 _run = lib.neml2_call_run
 _VOID = ffi.typeof("void *")
@@ -65,7 +65,7 @@ class Calls:
     """
 
     def __init__(
-        self, backend: Native, read: Sequence[Binding], results: Sequence[Result], points: int
+        self, backend: Opened, read: Sequence[Binding], results: Sequence[Result], points: int
     ) -> None:
         """`read` has a binding for each address that a run is given."""
         self._backend, self._points, self._results = backend, points, results

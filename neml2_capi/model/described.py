@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from neml2_capi._ffi.tensor import device_text
 from neml2_capi._ffi.variables import Derivative, History, Variables
+from neml2_capi.model.opened import Opened
 from neml2_capi.model.scheduler import Scheduler
-
-if TYPE_CHECKING:
-    from neml2_capi.model.native import Native
-    from neml2_capi.model.signature import Signature
-    from neml2_capi.model.source import Source
+from neml2_capi.model.signature import Signature
+from neml2_capi.model.source import Source
 
 
 class Described:
     """The variables of a model, and what it runs on."""
 
-    _engine: Native
+    _engine: Opened
     _source: Source
 
     @property

@@ -10,7 +10,7 @@ from neml2_capi.model.evaluation import FORWARD, JACOBIAN, JVP, PARAM_JACOBIAN, 
 from neml2_capi.model.solve import Solve
 
 if TYPE_CHECKING:
-    from neml2_capi.model.native import Native
+    from neml2_capi.model.opened import Opened
     from neml2_capi.model.solve import Solver
 
 _Named = dict[str, Any]
@@ -21,7 +21,7 @@ _WithBlocks = tuple[_Named, dict[str, _Named]]
 class Functions:
     """Functions of a model."""
 
-    _engine: Native
+    _engine: Opened
 
     @overload
     def forward(

@@ -30,14 +30,13 @@ from neml2_capi.model.evaluation import (
     is_good,
     kind_of_results,
 )
-from neml2_capi.model.native import Native
-from neml2_capi.model.options import NativeOptions
+from neml2_capi.model.opened import Opened
 from neml2_capi.model.reports import REPORTS
 from neml2_capi.model.source import Source
 from neml2_capi.model.tensors import fill, fill_resolved
 
 
-class InPython(Native):
+class InPython(Opened):
     """What Model(path, engine="python") has: the library describes, an Engine evaluates."""
 
     name = "python"
@@ -62,17 +61,13 @@ class InPython(Native):
             model.dtype,
         )
 
-    @property
-    def options(self) -> NativeOptions:
-        """The solver options as a live mapping."""
-        return _Options(self, self._known_options, self._follow_options)
-
-    def results(
-        self, operation: Operation, inputs: Given, overrides: Given | None, directions: Any = None
-    ) -> Any:
-        """Return what the function of Model returns; ConvergenceError if points failed."""
-        found = self.evaluate(operation, inputs, overrides, directions)
-        return operation.returned(self.signature, found)
+    def set_option(self, name: str, value: float | str) -> None:
+        """Refuse what only the library can do."""
+        if name == "capsule" and value:
+            raise refused(name, repr(value), "nothing here: this engine writes no capsules")
+        if name == "kernels" and value == "required":
+            raise refused(name, repr(value), "auto or off: this engine runs the packages alone")
+        super().set_option(name, value)
 
     def evaluate(
         self, operation: Operation, inputs: Given, overrides: Given | None, directions: Any = None
@@ -176,17 +171,6 @@ class InPython(Native):
             "hands out no systems: load the model without engine='python', or change the solver in "
             "neml2_capi/engine/newton.py"
         )
-
-
-class _Options(NativeOptions):
-    """The options of the library, without those that only it can do."""
-
-    def _set(self, name: str, value: Any) -> None:
-        if name == "capsule" and value:
-            raise refused(name, repr(value), "nothing here: this engine writes no capsules")
-        if name == "kernels" and value == "required":
-            raise refused(name, repr(value), "auto or off: this engine runs the packages alone")
-        super()._set(name, value)
 
 
 def _refused(why: str, subject: str = "") -> FatalError:

@@ -6,22 +6,28 @@ import os
 from collections.abc import Mapping
 from typing import Any, SupportsIndex, TypeVar
 
+import numpy as np
+
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.kinds import NUMPY, Kind
 from neml2_capi._ffi.library import absolute, lib
 from neml2_capi._ffi.options import Options
+from neml2_capi._ffi.tensor import Tensor
 from neml2_capi.model.call import Call
-from neml2_capi.model.copies import reopened, setting_of
 from neml2_capi.model.described import Described
 from neml2_capi.model.evaluation import check_mapping
 from neml2_capi.model.functions import Functions
 from neml2_capi.model.native import Native
+from neml2_capi.model.opened import Opened
 from neml2_capi.model.parameters import Parameters
 from neml2_capi.model.scheduler import Scheduler
 from neml2_capi.model.source import Source, source_of
 from neml2_capi.model.state import State, batch_of
 
 _Self = TypeVar("_Self", bound="Model")
+
+# The attributes that a model has when it was loaded; a class of yours may keep others.
+_LOADED = ("_engine", "_options_at_load", "_source")
 
 
 class Model(Functions, Described):
@@ -158,8 +164,13 @@ class Model(Functions, Described):
         self.close()
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        # The artifact is opened again, and set as it is.
         self._engine._open()
-        return reopened, (type(self), self._engine.name, self._source, setting_of(self))
+        before, parameters = self._options_at_load, self.named_parameters()
+        options = {name: value for name, value in self.options.items() if value != before[name]}
+        values = {name: np.array(Tensor(value)) for name, value in parameters.items()}
+        own = {name: value for name, value in vars(self).items() if name not in _LOADED}
+        return _reopened, (type(self), self._engine.name, self._source, options, values, own)
 
     def __repr__(self) -> str:
         signature = f"({', '.join(self.inputs.names)}) -> ({', '.join(self.outputs.names)})"
@@ -239,7 +250,7 @@ class Model(Functions, Described):
         """
         initial = {} if initial is None else initial
         check_mapping("initial", initial)
-        return State(self, batch_of(batch), initial)
+        return State(self._signature, batch_of(batch), initial)
 
     def bind(
         self,
@@ -332,7 +343,7 @@ class Model(Functions, Described):
         Parameters
             Views by name, (*B, *base_shape) each.
         """
-        return Parameters(self)
+        return Parameters(self._engine)
 
     def set_parameter(self, name: str, value: Any) -> None:
         """Replace a parameter by a copy of a value.
@@ -407,7 +418,25 @@ class Model(Functions, Described):
         )
 
 
-def _opened(source: Source, engine: str, kind: Kind) -> Native:
+def _reopened(
+    cls: type[_Self],
+    engine: str,
+    source: Source,
+    options: Mapping[str, Any],
+    parameters: Mapping[str, Any],
+    attributes: Mapping[str, Any],
+) -> _Self:
+    """A model like one that was loaded before."""
+    model = cls.__new__(cls)
+    model._load(source, engine)
+    model.options.update(options)
+    for name, value in parameters.items():
+        model.set_parameter(name, value)
+    vars(model).update(attributes)
+    return model
+
+
+def _opened(source: Source, engine: str, kind: Kind) -> Opened:
     """Open what evaluates the model: the library, or Python."""
     if engine == "native":
         return Native(source, kind)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from neml2_capi.model.model import Model
+from neml2_capi.model.opened import Opened
 
 
 class Parameters(Mapping[str, Any]):
@@ -18,20 +17,20 @@ class Parameters(Mapping[str, Any]):
     old values, and no longer writes to the model.
     """
 
-    def __init__(self, model: Model) -> None:
-        self._model = model
+    def __init__(self, model: Opened) -> None:
+        self._model, self._variables = model, model.signature.parameters
 
     def __getitem__(self, name: str) -> Any:
-        return self._model._engine.parameter(self._model.parameters.resolve(name))
+        return self._model.parameter(self._variables.resolve(name))
 
     def __setitem__(self, name: str, value: Any) -> None:
-        self._model.set_parameter(name, value)
+        self._model.set_parameter(self._variables.resolve(name), value)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._model.parameters.names)
+        return iter(self._variables.names)
 
     def __len__(self) -> int:
-        return len(self._model.parameters)
+        return len(self._variables)
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self)

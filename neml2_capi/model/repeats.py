@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,10 +30,8 @@ from neml2_capi.model.evaluation import (
     Operation,
     warn_of_non_finite,
 )
+from neml2_capi.model.opened import Opened
 from neml2_capi.model.places import Places
-
-if TYPE_CHECKING:
-    from neml2_capi.model.native import Native
 
 #: The most bytes in the arrays of a call: beyond, copies cost more than they save.
 _LARGEST = 1 << 18
@@ -86,7 +84,7 @@ class Memory:
         self._refused: set[tuple[Form, ...]] = set()
         self._places: Places | None = None
 
-    def new(self, backend: Native, inputs: Mapping[str, Any], directions: Any) -> Slot | None:
+    def new(self, backend: Opened, inputs: Mapping[str, Any], directions: Any) -> Slot | None:
         """Make a call for arguments of this form; None if tensors must evaluate them."""
         try:
             forms = self._forms(backend, inputs, {} if directions is None else directions)
@@ -107,7 +105,7 @@ class Memory:
         return slot
 
     def _forms(
-        self, backend: Native, inputs: Mapping[str, Any], directions: Mapping[str, Any]
+        self, backend: Opened, inputs: Mapping[str, Any], directions: Mapping[str, Any]
     ) -> tuple[Form, ...]:
         """The forms of all arguments; LookupError if a call cannot take one."""
         signature, forms = backend.signature, []
@@ -155,7 +153,7 @@ def plain(value: Any) -> Array:
 
 
 def _slot(
-    backend: Native, operation: Operation, forms: tuple[Form, ...], owner: Any, places: Places
+    backend: Opened, operation: Operation, forms: tuple[Form, ...], owner: Any, places: Places
 ) -> Slot:
     """A call for arguments of these forms; FatalError if there is none, or arrays are large."""
     signature = backend.signature

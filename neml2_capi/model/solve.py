@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, SupportsIndex
+from typing import Any, NamedTuple, NoReturn, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,10 +16,8 @@ from neml2_capi._ffi.inspection import inspected
 from neml2_capi._ffi.kinds import Kinds
 from neml2_capi._ffi.library import ffi, lib
 from neml2_capi.model.evaluation import Evaluation, kind_of_results
+from neml2_capi.model.opened import Opened
 from neml2_capi.model.tensors import NativeReport, fill, fill_resolved
-
-if TYPE_CHECKING:
-    from neml2_capi.model.native import Native
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int32]
@@ -40,7 +38,7 @@ class Solve(Handle):
 
     def __init__(
         self,
-        backend: Native,
+        backend: Opened,
         inputs: Mapping[str, Any],
         param_overrides: Mapping[str, Any] | None = None,
     ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import operator
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,11 +22,9 @@ from neml2_capi._ffi.tensor import (
     taken,
     wrap,
 )
+from neml2_capi._ffi.variables import Variable
 from neml2_capi.model.evaluation import check_mapping
-
-if TYPE_CHECKING:
-    from neml2_capi._ffi.variables import Variable
-    from neml2_capi.model.model import Model
+from neml2_capi.model.signature import Signature
 
 
 class State:
@@ -42,7 +40,7 @@ class State:
     cannot be. copy() is a step to which a host can return.
     """
 
-    def __init__(self, model: Model, batch: tuple[int, ...], initial: Mapping[str, Any]) -> None:
+    def __init__(self, model: Signature, batch: tuple[int, ...], initial: Mapping[str, Any]) -> None:
         """Use Model.state()."""
         self._carried = [h for h in model.histories if h.output or h.current]
         self._inputs = {v.name: v for v in model.inputs}

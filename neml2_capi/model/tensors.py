@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,10 +22,8 @@ from neml2_capi.model.evaluation import (
     is_good,
     kind_of_results,
 )
+from neml2_capi.model.opened import Opened
 from neml2_capi.model.reports import REPORTS
-
-if TYPE_CHECKING:
-    from neml2_capi.model.native import Native
 
 # Function of each operation, and what derivatives are with respect to, if that is a choice.
 _FUNCTIONS = {
@@ -39,7 +37,7 @@ _FUNCTIONS = {
 
 
 def evaluate(
-    backend: Native,
+    backend: Opened,
     operation: Operation,
     inputs: Mapping[str, Any],
     overrides: Mapping[str, Any] | None,
@@ -82,7 +80,7 @@ def evaluate(
 class NativeReport:
     """The report of an evaluation, read when it is asked for."""
 
-    def __init__(self, backend: Native) -> None:
+    def __init__(self, backend: Opened) -> None:
         self.owner = owned("report")
         self.hand_out: Callable[..., Any] = as_numpy
         self._backend = backend
