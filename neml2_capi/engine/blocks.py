@@ -7,7 +7,7 @@ A direction of a value is an array (points, size, count) of `count` columns for 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -16,9 +16,9 @@ import numpy as np
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Array
-from neml2_capi.engine.description import Key, Promoted, Shape, Values
+from neml2_capi.engine.description import Key, Promoted, Scope, Values
 from neml2_capi.engine.package import Package, Slot
-from neml2_capi.engine.scope import Scope
+from neml2_capi.engine.packing import split_axis
 
 
 class BlockShape(NamedTuple):
@@ -26,67 +26,44 @@ class BlockShape(NamedTuple):
 
     output: str
     input: Key
-    shape: tuple[int, ...]  # of one point, as the package returns it
-    batched: bool  # else the same for all points
     rows: int  # components of the output at one site
     columns: int  # components of the input at one site
-    sites: int  # matrices; 1: the same at every site
-    output_sites: int
-    input_sites: int
+    batched: bool = True  # else the same for all points
+    sites: int = 1  # matrices; 1: the same at every site
+    output_sites: int = 1
+    input_sites: int = 1
     # The derivative for one change at all sites of the input: more is not known.
-    lumped: bool
+    lumped: bool = False
 
-    @property
-    def output_size(self) -> int:
-        return self.output_sites * self.rows
-
-    @property
-    def input_size(self) -> int:
-        return self.input_sites * self.columns
-
-    @property
-    def name(self) -> str:
+    def refuse(self, why: str) -> FatalError:
+        """The error for this derivative, whose name is OUTPUT:INPUT."""
         by = self.input.parameter if isinstance(self.input, Promoted) else self.input
-        return f"{self.output}:{by}"
+        name = f"{self.output}:{by}"
+        return FatalError(why.format(name), lib.NEML2_ERROR_UNSUPPORTED, name)
+
+    def refuse_sites(self, why: str) -> FatalError:
+        """The error if a lumped derivative does not tell what is asked."""
+        return self.refuse(
+            "the package gives the derivative {} for the same change at all "
+            f"{self.input_sites} sub-batch sites of the input; {why}. Differentiate a model whose "
+            "output keeps the sub-batch axes, and reduce it afterwards"
+        )
 
 
 def block_shape(pair: Any, key: Key, slot: Slot, output_size: int, input_size: int) -> BlockShape:
     """Return the shape for a pair that is an output of a package."""
     rows, columns = prod(pair.output_base_shape), prod(pair.input_base_shape)
-    sites, output_sites, input_sites = (
-        prod(slot.shape) // (rows * columns),
-        output_size // rows,
-        input_size // columns,
-    )
-    paired = 1 in (output_sites, input_sites) or output_sites == input_sites
-    shape = BlockShape(
-        output=pair.output,
-        input=key,
-        shape=slot.shape,
-        batched=slot.batched,
-        rows=rows,
-        columns=columns,
-        sites=sites,
-        output_sites=output_sites,
-        input_sites=input_sites,
-        # Cells and the edges between them are other sites: each edge depends on several cells.
-        lumped=not paired or (input_sites > 1 and output_sites == 1 and sites == 1),
-    )
-    if sites not in ((1, output_sites, input_sites) if paired else (1, output_sites)):
-        raise FatalError(
-            f"the derivative {shape.name} has {sites} sub-batch sites, between an output of "
-            f"{output_sites} and an input of {input_sites}: expected the output's, or one",
-            lib.NEML2_ERROR_UNSUPPORTED,
-            shape.name,
+    sites, to, by = prod(slot.shape) // (rows * columns), output_size // rows, input_size // columns
+    paired = 1 in (to, by) or to == by
+    # Cells and the edges between them are other sites: each edge depends on several cells.
+    lumped = not paired or (by > 1 and to == 1 and sites == 1)
+    shape = BlockShape(pair.output, key, rows, columns, slot.batched, sites, to, by, lumped)
+    if sites not in ((1, to, by) if paired else (1, to)):
+        raise shape.refuse(
+            f"the derivative {{}} has {sites} sub-batch sites, between an output of "
+            f"{to} and an input of {by}: expected the output's, or one"
         )
     return shape
-
-
-def dense_shape(output: str, input: Key, output_shape: Shape, input_shape: Shape) -> BlockShape:
-    """Return the shape of a matrix of all components of the output by all of the input."""
-    rows, columns = prod(output_shape), prod(input_shape)
-    shape = (*output_shape, *input_shape)
-    return BlockShape(output, input, shape, True, rows, columns, 1, 1, 1, False)
 
 
 class Block(NamedTuple):
@@ -108,7 +85,7 @@ class Block(NamedTuple):
         x = direction.reshape(len(direction), s.input_sites, s.columns, direction.shape[-1])
         if s.lumped:
             if not np.array_equal(x, np.broadcast_to(x[:, :1], x.shape), equal_nan=True):
-                raise _lumped(s, "the tangent is not the same at all of them")
+                raise s.refuse_sites("the tangent is not the same at all of them")
             x = x[:, :1]
         return _to_sites(self.matrices @ x, s.output_sites)
 
@@ -116,7 +93,7 @@ class Block(NamedTuple):
         """The transpose: from a direction of the output to one of the input."""
         s = self.shape
         if s.lumped:
-            raise _lumped(s, "an adjoint at each of them cannot be told")
+            raise s.refuse_sites("an adjoint at each of them cannot be told")
         w = direction.reshape(len(direction), s.output_sites, s.rows, direction.shape[-1])
         return _to_sites(self.matrices.swapaxes(-1, -2) @ w, s.input_sites)
 
@@ -127,16 +104,6 @@ def _to_sites(y: Array, sites: int) -> Array:
     if sites == 1:
         y = y.sum(axis=1, keepdims=True)
     return np.broadcast_to(y, (points, sites, size, count)).reshape(points, sites * size, count)
-
-
-def _lumped(shape: BlockShape, why: str) -> FatalError:
-    return FatalError(
-        f"the package gives the derivative {shape.name} for the same change at all "
-        f"{shape.input_sites} sub-batch sites of the input; {why}. Differentiate a model whose "
-        "output keeps the sub-batch axes, and reduce it afterwards",
-        lib.NEML2_ERROR_UNSUPPORTED,
-        shape.name,
-    )
 
 
 def push_forward(blocks: Iterable[Block], outputs: Iterable[str], directions: Values) -> Values:
@@ -162,6 +129,15 @@ def pull_back(blocks: Iterable[Block], outputs: Iterable[str], directions: Value
     return left
 
 
+def split(matrix: Array, outputs: Mapping[str, int], inputs: Mapping[Any, int]) -> list[Block]:
+    """The blocks of a matrix per point of all outputs by all inputs, whose sizes are given."""
+    return [
+        Block.of(BlockShape(output, input, *block.shape[1:]), block)
+        for output, rows in zip(outputs, split_axis(matrix, outputs.values(), 1), strict=True)
+        for input, block in zip(inputs, split_axis(rows, inputs.values(), 2), strict=True)
+    ]
+
+
 class Pairs:
     """Derivatives that are outputs of a package, or parts of matrices."""
 
@@ -176,14 +152,13 @@ class Pairs:
         """`package`: whose outputs they are, from number `first` on; None: parts of one matrix."""
         self.pairs = pairs
         self.shapes: list[BlockShape] = []
-        for number, pair in enumerate(pairs):
+        for number, pair in enumerate(pairs, first):
             key = Promoted(pair.input) if of_parameters else pair.input
-            output, input = scope.shapes[pair.output], scope.shapes[key]
+            sizes = prod(scope.shapes[pair.output]), prod(scope.shapes[key])
             if package is None or pair.matrix is not None:
-                self.shapes.append(dense_shape(pair.output, key, output, input))
+                self.shapes.append(BlockShape(pair.output, key, *sizes))
             else:
-                slot = package.outputs[first + number]
-                self.shapes.append(block_shape(pair, key, slot, prod(output), prod(input)))
+                self.shapes.append(block_shape(pair, key, package.outputs[number], *sizes))
 
     def among(self, tensors: Sequence[Array]) -> list[Block]:
         """The blocks in what the package returned."""
@@ -202,5 +177,5 @@ class Pairs:
 
 
 def _part(shape: BlockShape, matrix: Array, pair: Any) -> Block:
-    rows = slice(pair.row, pair.row + shape.output_size)
-    return Block.of(shape, matrix[:, rows, pair.column : pair.column + shape.input_size])
+    rows = slice(pair.row, pair.row + shape.rows)
+    return Block.of(shape, matrix[:, rows, pair.column : pair.column + shape.columns])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from math import prod
 from pathlib import Path
@@ -14,15 +13,16 @@ import numpy as np
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Array, Label, common_batch
-from neml2_capi._ffi.variables import Derivative, Variable, Variables
-from neml2_capi.engine.blocks import Block, pull_back, push_forward
-from neml2_capi.engine.description import Key, Promoted, Shape, Values
+from neml2_capi._ffi.variables import Derivative, Variable
+from neml2_capi.engine.description import Key, Promoted, Scope, Shape, Values
 from neml2_capi.engine.forward import ForwardSegment
 from neml2_capi.engine.implicit import ImplicitSegment
 from neml2_capi.engine.newton import Newton
 from neml2_capi.engine.packing import as_vectors
-from neml2_capi.engine.results import Batch
-from neml2_capi.engine.scope import Scope
+from neml2_capi.engine.results import Batch, summed_like
+from neml2_capi.engine.substep import SubsteppingSegment
+
+Segment = ForwardSegment | ImplicitSegment
 
 
 class Argument(NamedTuple):
@@ -50,23 +50,6 @@ class Argument(NamedTuple):
         return rows
 
 
-@dataclass
-class Run:
-    """What became of the points of an evaluation."""
-
-    batch: Batch
-    #: The outputs of each segment, and the derivatives that it found.
-    segments: Sequence[tuple[Sequence[str], Sequence[Block]]]
-
-    def push(self, directions: Values) -> Values:
-        """Return directions behind all segments, from directions of inputs and parameters."""
-        return reduce(lambda d, s: push_forward(s[1], s[0], d), self.segments, directions)
-
-    def pull(self, directions: Values) -> Values:
-        """The transpose."""
-        return reduce(lambda d, s: pull_back(s[1], s[0], d), reversed(self.segments), directions)
-
-
 class Engine:
     """Segments of a model, evaluated over graph handles: readable, correct, and slow.
 
@@ -74,18 +57,8 @@ class Engine:
     tested against, and where to try a new solver.
     """
 
-    def __init__(
-        self,
-        described: Any,
-        variables: Mapping[str, Variables],
-        derivatives: Mapping[str, Sequence[Derivative]],
-        dtype: str,
-    ) -> None:
-        """Load every package of an artifact.
-
-        `variables` are "inputs", "outputs", "parameters" and "unknowns", `derivatives` those by
-        "inputs" and by "parameters", all in the order of `described`.
-        """
+    def __init__(self, described: Any, signature: Any) -> None:
+        """Load every package of an artifact, whose variables `signature` has in the same order."""
         if not any(Path(described.leaf).glob("*.pt2")):
             raise FatalError(
                 f"{described.leaf} has no packages, which the engine in Python runs. Leave engine "
@@ -93,12 +66,9 @@ class Engine:
                 lib.NEML2_ERROR_UNSUPPORTED,
                 "engine",
             )
-        scope = Scope(described, dtype)
-        self.segments = [
-            (ForwardSegment if each.kind == "forward" else ImplicitSegment)(each, scope)
-            for each in described.segments
-        ]
-        self._packages, self._dtype = scope.packages, dtype
+        scope = Scope(described, signature.dtype)
+        self.segments = [_segment(each, scope) for each in described.segments]
+        self._packages, self._dtype = scope.packages, signature.dtype
         solved = [s for s in self.segments if isinstance(s, ImplicitSegment)]
         keys: dict[str, list[Key]] = {
             "inputs": [v.name for v in described.inputs],
@@ -107,19 +77,20 @@ class Engine:
             "unknowns": [name for s in solved for name in s.outputs],
         }
         #: The variables by the keys inside.
-        self.of = {kind: dict(zip(keys[kind], variables[kind], strict=True)) for kind in keys}
+        self.of: dict[str, dict[Key, Variable]] = {
+            kind: dict(zip(keys[kind], getattr(signature, kind), strict=True)) for kind in keys
+        }
+        by_input = [(pair.output, pair.input) for pair in described.derivatives]
+        by_parameter = [(p.output, Promoted(p.input)) for p in described.parameter_derivatives]
         #: The compiled derivatives with respect to inputs and parameters, by the keys inside.
-        self._compiled: dict[str, dict[tuple[str, Key], Derivative]] = {}
-        for by, pairs, key in (
-            ("inputs", described.derivatives, str),
-            ("parameters", described.parameter_derivatives, Promoted),
-        ):
-            inside = [(pair.output, key(pair.input)) for pair in pairs]
-            self._compiled[by] = dict(zip(inside, derivatives[by], strict=True))
+        self._compiled: dict[str, dict[tuple[str, Key], Derivative]] = {
+            "inputs": dict(zip(by_input, signature.derivatives, strict=True)),
+            "parameters": dict(zip(by_parameter, signature.parameter_derivatives, strict=True)),
+        }
 
     def evaluate(
         self, given: Sequence[Argument], by: str, newton: Newton, substep_del_tol: float
-    ) -> Run:
+    ) -> Batch:
         """Evaluate the model, and the derivatives of its segments by "inputs" or "parameters".
 
         `given` are inputs and parameters, and directions of derivatives if there are some.
@@ -130,74 +101,66 @@ class Engine:
             self._require_derivatives(by)
         shape: Shape = reduce(lambda batch, argument: argument.widen(batch), given, ())
         rows = [argument.rows(shape) for argument in given]
-        batch = Batch(
-            shape=shape,
-            points=prod(shape),
-            values=rows[0] | rows[1],
-            newton=newton,
-            substep_del_tol=substep_del_tol,
-            # The effect of a parameter on one segment goes on through the values of the next.
-            by_values=by == "inputs" or (bool(by) and len(self.segments) > 1),
-            by_parameters=by == "parameters",
-        )
+        # The effect of a parameter on one segment goes on through the values of the next.
+        wanted = (by, "inputs") if by and len(self.segments) > 1 else (by,)
+        batch = Batch(shape, rows[0] | rows[1], newton, substep_del_tol, wanted)
         self._check_batch(batch)
         with np.errstate(all="ignore"):
-            run = Run(batch, [(segment.outputs, segment.run(batch)) for segment in self.segments])
+            for segment in self.segments:
+                batch.segments.append((segment.outputs, segment.run(batch)))
         for argument, each in zip(given, rows, strict=True):
             batch.mark_given(each, argument.labels)
         batch.excuse_steps_of_zero(rows[0])
-        return run
+        return batch
 
-    def outputs(self, run: Run) -> dict[str, Array]:
+    def outputs(self, batch: Batch) -> dict[str, Array]:
         """The outputs of an evaluation by name, (*B, *point shape)."""
         return {
-            v.name: run.batch.array(
-                run.batch.values[key], v.point_shape, v.dtype, f"the output {v.name!r}"
-            )
+            v.name: batch.array(batch.values[key], v.point_shape, v.dtype, f"the output {v.name!r}")
             for key, v in self.of["outputs"].items()
         }
 
-    # What follows holds None for what no derivative was compiled of. An output depends on an input
-    # if a derivative was compiled for the two: other inputs count as constants for it, whatever the
-    # segments say.
+    def products(
+        self, batch: Batch, by: str, directions: Argument, given: Argument | None = None
+    ) -> list[Array | None]:
+        """The derivative of each output along directions; or, of what is `given`, each adjoint.
 
-    def jvp(self, run: Run, tangents: Argument) -> list[Array | None]:
-        """The derivative of each output along directions of inputs."""
-        pairs = [(by, output) for output, by in self._compiled["inputs"]]
+        It is None for what no derivative was compiled of. An output depends on an input if a
+        derivative was compiled for the two: other inputs count as constants for it, whatever the
+        segments say. What has no direction stands still, and so does what nothing moves.
+        """
+        pairs: Any = self._compiled[by]
+        through, ends, what = batch.pull, self.of[by], "the adjoint of {!r}"
+        if given is None:
+            pairs = [(key, output) for output, key in pairs]
+            through, ends = batch.push, self.of["outputs"]
+            what = "the derivative of {!r} along the tangents"
+        rows, products = directions.rows(batch.shape), []
+        for end, v in ends.items():
+            starts = [start for start, moved in pairs if moved == end]
+            moved = through({s: as_vectors(rows[s])[..., np.newaxis] for s in starts if s in rows})
+            made = moved.get(end, np.zeros(v.point_shape))
+            product = batch.array(made, v.point_shape, self._dtype, what.format(v.name))
+            if given is not None:
+                product = summed_like(given.arrays[end], product, v.point_shape)
+            products.append(product if starts else None)
+        return products
 
-        def along(rows: Array, v: Variable) -> Array:
-            what = f"the derivative of {v.name!r} along the tangents"
-            return run.batch.array(rows, v.point_shape, self._dtype, what)
-
-        return _products(run.push, pairs, tangents.rows(run.batch.shape), self.of["outputs"], along)
-
-    def vjp(self, run: Run, cotangents: Argument, by: str, given: Argument) -> list[Array | None]:
-        """The adjoint of each input or parameter, of the shape of what is `given` of it."""
-        keys = {v.name: key for key, v in given.variables.items()}
-
-        def adjoint(rows: Array, v: Variable) -> Array:
-            like, what = given.arrays[keys[v.name]], f"the adjoint of {v.name!r}"
-            return run.batch.adjoint(rows, like, v.point_shape, self._dtype, what)
-
-        weights = cotangents.rows(run.batch.shape)
-        return _products(run.pull, list(self._compiled[by]), weights, self.of[by], adjoint)
-
-    def blocks(self, run: Run, by: str) -> list[Array]:
+    def blocks(self, batch: Batch, by: str) -> list[Array]:
         """The compiled derivatives, in their order: (*B, *shape), or one that all points share."""
         own, pushed, blocks = {}, {}, []
-        points = run.batch.points
-        if len(run.segments) == 1:  # whose blocks are the model's
-            own = {(s.output, s.input): matrices for s, matrices in run.segments[0][1]}
+        points = batch.points
+        if len(batch.segments) == 1:  # whose blocks are the model's
+            own = {(s.output, s.input): matrices for s, matrices in batch.segments[0][1]}
         for (output, key), derivative in self._compiled[by].items():
-            if len(run.segments) > 1 and key not in pushed:
+            if len(batch.segments) > 1 and key not in pushed:
                 unit = np.eye(prod(self.of[by][key].point_shape))
-                pushed[key] = run.push({key: np.broadcast_to(unit, (points, *unit.shape))})
+                pushed[key] = batch.push({key: np.broadcast_to(unit, (points, *unit.shape))})
             rows = pushed[key].get(output) if pushed else own.get((output, key))
             rows = np.zeros((1, *derivative.shape)) if rows is None else rows
-            what = (
-                f"the derivative of {derivative.output!r} with respect to {derivative.variable!r}"
-            )
-            block = run.batch.array(rows, derivative.shape, self._dtype, what)
+            of, variable = f"the derivative of {derivative.output!r}", derivative.variable
+            what = f"{of} with respect to {variable!r}"
+            block = batch.array(rows, derivative.shape, self._dtype, what)
             if points and not derivative.batched:
                 block = rows[0].reshape(derivative.shape).astype(self._dtype)
             blocks.append(block)
@@ -228,23 +191,9 @@ class Engine:
                 )
 
 
-def _products(
-    through: Callable[[Values], Values],
-    pairs: Sequence[tuple[Key, Key]],
-    directions: Values,
-    ends: Mapping[Key, Variable],
-    made: Callable[[Array, Variable], Array],
-) -> list[Array | None]:
-    """Return for each end of pairs (start, end) its direction, from the directions of its starts.
-
-    A start without a direction stands still, and so does an end that nothing moves.
-    """
-    products: list[Array | None] = []
-    for key, variable in ends.items():
-        starts = [start for start, end in pairs if end == key]
-        moved = through(
-            {s: as_vectors(directions[s])[..., np.newaxis] for s in starts if s in directions}
-        )
-        rows = moved.get(key, np.zeros(variable.point_shape))
-        products.append(made(rows, variable) if starts else None)
-    return products
+def _segment(described: Any, scope: Scope) -> Segment:
+    """A segment of the kind that is described."""
+    if described.kind == "forward":
+        return ForwardSegment(described, scope)
+    substeps = described.max_substepping_level > 0
+    return (SubsteppingSegment if substeps else ImplicitSegment)(described, scope)

@@ -8,9 +8,8 @@ import numpy as np
 
 from neml2_capi._ffi.tensor import Array
 from neml2_capi.engine.blocks import Block, BlockShape, Pairs
-from neml2_capi.engine.description import Key, Promoted
+from neml2_capi.engine.description import Key, Promoted, Scope
 from neml2_capi.engine.results import Batch
-from neml2_capi.engine.scope import Scope
 
 
 class ForwardSegment:
@@ -24,18 +23,11 @@ class ForwardSegment:
         scope.note(self.outputs, self.package.outputs)
         self.jacobian = scope.load(described.jacobian_package)
         self.parameter_jacobian = scope.load(described.parameter_jacobian_package)
-        self.by_values = Pairs(
-            described.pairs if self.jacobian else [], self.jacobian, scope, first=len(self.outputs)
-        )
+        pairs = described.pairs if self.jacobian else []
+        self.by_values = Pairs(pairs, self.jacobian, scope, first=len(self.outputs))
         self.by_values.shapes = [self._with_coupled_sites(s) for s in self.by_values.shapes]
-        self.by_parameters = Pairs(
-            described.parameter_pairs if self.parameter_jacobian else [],
-            self.parameter_jacobian,
-            scope,
-            of_parameters=True,
-        )
-        #: The derivatives that were compiled.
-        self.shapes = self.by_values.shapes + self.by_parameters.shapes
+        pairs = described.parameter_pairs if self.parameter_jacobian else []
+        self.by_parameters = Pairs(pairs, self.parameter_jacobian, scope, of_parameters=True)
 
     def run(self, batch: Batch) -> list[Block]:
         """Make the outputs; returns the derivatives that the batch asks for, as were compiled."""
@@ -64,11 +56,7 @@ class ForwardSegment:
             changed = inputs[number].reshape(2, shape.input_sites, shape.columns)
             changed[0, 0] = value
             inputs[number] = changed.reshape(inputs[number].shape)
-            by_point = [
-                array if slot.batched else np.broadcast_to(array, (2, *array.shape))
-                for array, slot in zip(inputs, self.package.inputs, strict=True)
-            ]
-            returned = self.package(2, by_point)[output]
+            returned = self.package(2, inputs)[output]
             by_site: Array = returned.reshape(2, shape.output_sites, shape.rows)
             return by_site[0, 1:]
 

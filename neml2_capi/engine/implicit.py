@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,18 +12,16 @@ from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Array
 from neml2_capi.engine import krylov
-from neml2_capi.engine.blocks import Block, Pairs
-from neml2_capi.engine.description import Promoted, Values, point_shape
+from neml2_capi.engine.blocks import Block, Pairs, split
+from neml2_capi.engine.description import Promoted, Scope, Values, point_shape
 from neml2_capi.engine.newton import Newton
 from neml2_capi.engine.package import Package
 from neml2_capi.engine.packing import Packing, flat
 from neml2_capi.engine.results import Batch, Outcome
-from neml2_capi.engine.scope import Scope
-from neml2_capi.engine.substep import Substepping
 
 
 class ImplicitSegment:
-    """Solves for its unknowns by Newton's method, in one step or in substeps."""
+    """Solves for its unknowns by Newton's method, in one step."""
 
     def __init__(self, described: Any, scope: Scope) -> None:
         self.described = described
@@ -45,17 +43,14 @@ class ImplicitSegment:
         if predictor and self.predictor:
             scope.note(predictor.inputs, self.predictor.inputs)
             scope.note(predictor.outputs, self.predictor.outputs)
-        self.by_values = Sensitivity(self, described.given_sensitivity, scope, False)
-        self.by_parameters = Sensitivity(self, described.parameter_sensitivity, scope, True)
+        by_values, by_parameters = described.given_sensitivity, described.parameter_sensitivity
+        # None if no derivatives were compiled.
+        self.by_values = by_values and Sensitivity(self, by_values, scope)
+        self.by_parameters = by_parameters and Sensitivity(self, by_parameters, scope, True)
 
     def run(self, batch: Batch) -> list[Block]:
         """Solve; returns the derivatives that the batch asks for, as far as they were compiled."""
-        if self.described.max_substepping_level > 0:
-            outcome, blocks = Substepping(self, batch).run()
-        else:
-            batch.values = self.predict(batch.values)
-            outcome = self.solve_from(batch.values, batch.newton)
-            blocks = self.differentiate(outcome, batch.values, batch.by_values, batch.by_parameters)
+        outcome, blocks = self.solve_all(batch)
         # An iterate that failed must not pass for a solution.
         failed = outcome.status != lib.NEML2_OK
         for name, value in self.unknowns.unpack(outcome.u).items():
@@ -64,6 +59,12 @@ class ImplicitSegment:
             batch.values[name] = np.where(at_failed, np.nan, value)
         batch.add(outcome)
         return blocks
+
+    def solve_all(self, batch: Batch) -> tuple[Outcome, list[Block]]:
+        """Solve for all points, and differentiate."""
+        batch.values = self.predict(batch.values)
+        outcome = self.solve_from(batch.values, batch.newton)
+        return outcome, self.differentiate(outcome, batch.values, batch)
 
     def predict(self, given: Values) -> Values:
         """Add the initial guess: what is there of the unknowns, or zero; then the predictor's."""
@@ -86,10 +87,9 @@ class ImplicitSegment:
 
     def solve_from(self, values: Values, newton: Newton) -> Outcome:
         """Solve from the initial guess in `values`."""
-        norms: list[Array] = []
-        system = Systems(self, values, newton.whole_batch)
-        replace(newton, hook=lambda _, u, norm: norms.append(norm))(system)
-        return system.outcome(np.stack(norms, axis=1), newton.miters)
+        system = Systems(self, values, newton)
+        replace(newton, hook=system.note)(system)
+        return system.outcome
 
     def arguments(self, u: Array, values: Values) -> list[Array]:
         """What a package of the residual takes, for the unknowns `u`, (points, size)."""
@@ -97,20 +97,18 @@ class ImplicitSegment:
         return [*self.unknowns.split(u), *self.givens.pack(values), *parameters]
 
     def differentiate(
-        self,
-        outcome: Outcome,
-        values: Values,
-        by_values: bool,
-        by_parameters: bool,
-        every: bool = False,
+        self, outcome: Outcome, values: Values, batch: Batch, every: bool = False
     ) -> list[Block]:
-        """The derivatives at a solution; NaN at points that have none.
+        """The derivatives that the batch asks for, at a solution; NaN at points that have none.
 
-        `every`: of all unknowns with respect to all givens, if that is possible.
+        `every`: of all unknowns with respect to all givens, if that is possible, in any case.
         """
         arguments = self.arguments(outcome.u, values)
-        blocks = self.by_values.blocks(arguments, every) if by_values else []
-        blocks += self.by_parameters.blocks(arguments) if by_parameters else []
+        blocks: list[Block] = []
+        if self.by_values and (batch.by_values or every):
+            blocks += self.by_values.blocks(arguments, every)
+        if self.by_parameters and batch.by_parameters:
+            blocks += self.by_parameters.blocks(arguments)
         failed = (outcome.status != lib.NEML2_OK).reshape(-1, 1, 1, 1)
         return [Block(shape, np.where(failed, np.nan, found)) for shape, found in blocks]
 
@@ -121,10 +119,11 @@ class Systems:
     Packages return -r, and the step that solves A du = -r with A = dr/du.
     """
 
-    def __init__(self, segment: ImplicitSegment, values: Values, together: bool) -> None:
-        self.segment, self.values = segment, values
-        self.together = together  # no point stops before all have converged
+    def __init__(self, segment: ImplicitSegment, values: Values, newton: Newton) -> None:
+        self.segment, self.values, self.miters = segment, values, newton.miters
+        self.together = newton.whole_batch  # no point stops before all have converged
         self.points = len(next(iter(values.values())))
+        self.norms: list[Array] = []  # of each iterate
         # Of the preconditioner of an iterative solver.
         self.state: list[Array] = []
         self.outdated = np.ones(self.points, dtype=bool)
@@ -181,23 +180,16 @@ class Systems:
             kept[due] = fresh
         self.outdated = np.zeros_like(due)
 
-    def accept(self, u: Array, status: Array, iterations: Array) -> None:
-        self.accepted = u, status.astype(np.int32), iterations
+    def note(self, iteration: int, u: Array, norms: Array) -> None:
+        self.norms.append(norms)
 
-    def outcome(self, norms: Array, miters: int) -> Outcome:
-        """What became of each point, with |r| of each iterate, (points, iterates)."""
-        u, status, iterations = self.accepted
-        history = np.full((self.points, miters), np.nan)
-        made = np.arange(norms.shape[1]) <= iterations[:, np.newaxis]
-        history[:, : norms.shape[1]] = np.where(made, norms, np.nan)
-        return Outcome(
-            u,
-            status,
-            iterations,
-            first_norm=norms[:, 0],
-            norm=np.take_along_axis(norms, iterations[:, np.newaxis], axis=1)[:, 0],
-            history=history,
-        )
+    def accept(self, u: Array, status: Array, iterations: Array) -> None:
+        norms, last = np.stack(self.norms, axis=1), iterations[:, np.newaxis]
+        history = np.full((self.points, self.miters), np.nan)
+        history[:, : norms.shape[1]] = np.where(np.arange(norms.shape[1]) <= last, norms, np.nan)
+        norm = np.take_along_axis(norms, last, axis=1)[:, 0]
+        status = status.astype(np.int32)
+        self.outcome = Outcome(u, status, iterations, norms[:, 0], norm, history)
 
 
 class Sensitivity:
@@ -207,36 +199,18 @@ class Sensitivity:
     """
 
     def __init__(
-        self, segment: ImplicitSegment, described: Any, scope: Scope, of_parameters: bool
+        self, segment: ImplicitSegment, described: Any, scope: Scope, of_parameters: bool = False
     ) -> None:
-        """`described`: None if no derivatives were compiled."""
         self.segment, self.of_parameters = segment, of_parameters
-        self.compiled = described is not None
-        if not self.compiled:
-            self.pairs = Pairs([], None, scope)
-            return
         self.krylov = described.krylov
         self.block = scope.load(described.block_package)  # all in one, as before schema 12
         self.operator = scope.load(described.operator_package)
         self.solve = scope.load(described.solve_package)
         self.pairs = Pairs(described.pairs, self.block or self.solve, scope, of_parameters)
-        self.all_pairs = Pairs(list(self._all()), None, scope)
-
-    def _all(self) -> Any:
-        """Each unknown by each given, side by side in a matrix."""
-        row = 0
-        for unknown in self.segment.unknowns.variables:
-            column = 0
-            for given in self.segment.givens.variables:
-                yield _Place(unknown.name, given.name, row, column)
-                column += int(np.prod(point_shape(given)))
-            row += int(np.prod(point_shape(unknown)))
 
     def blocks(self, arguments: list[Array], every: bool = False) -> list[Block]:
         """Of the compiled pairs; or of `every` unknown by every given."""
-        if not self.compiled:
-            return []
-        points = len(arguments[0])
+        points, outputs, inputs = len(arguments[0]), self.segment.unknowns, self.segment.givens
         if self.block:
             return self.pairs.among(self.block(points, arguments))
         assert self.operator is not None
@@ -245,53 +219,37 @@ class Sensitivity:
             a, b = b[:1], b[1:]
         else:
             assert self.segment.jacobian is not None
-            groups = len(self.segment.residuals.groups)
-            a = self.segment.jacobian(points, arguments)[:-groups]
-        every = every and len(self.pairs.pairs) < len(self.all_pairs.pairs)
-        pairs = self.all_pairs if every else self.pairs
-        if self.krylov:
-            right = np.concatenate(b, axis=-1)
-            return pairs.within(-krylov.solve_columns(self.krylov, self._dense(a), right))
-        if every:
-            return pairs.within(self._by_columns(a, b))
-        assert self.solve is not None
-        return pairs.among(self.solve(points, [*a, *b]))
-
-    def _dense(self, a: list[Array]) -> Array:
-        if len(a) == 1 and a[0].ndim == 3:
-            return a[0]
-        raise self._unsupported(
-            "an iterative sensitivity solver needs one dense group of unknowns. Compile the model "
-            "with a direct sensitivity solver"
+            a = self.segment.jacobian(points, arguments)[: -len(self.segment.residuals.groups)]
+        every = every and len(self.pairs.pairs) < len(outputs.sizes) * len(inputs.sizes)
+        if not self.krylov and not every:
+            assert self.solve is not None
+            return self.pairs.among(self.solve(points, [*a, *b]))
+        matrix, right = self._dense(a), self._dense(b)
+        x = (
+            krylov.solve_columns(self.krylov, matrix, right)
+            if self.krylov
+            else solve(matrix, right)
         )
+        return split(-x, outputs.sizes, inputs.sizes) if every else self.pairs.within(-x)
 
-    def _by_columns(self, a: list[Array], b: list[Array]) -> Array:
-        """-A^-1 B by the package of the Newton step, one run for each given component."""
-        s = self.segment
-        if s.solve is None or not (s.unknowns.dense and s.givens.dense):
-            raise self._unsupported(
-                "the tangent through substeps needs the derivatives of all unknowns with respect "
-                "to all givens. Compile the model with neml2-compile -d : for all pairs"
+    def _dense(self, blocks: list[Array]) -> Array:
+        """One matrix of the blocks of all groups, row by row."""
+        rows = 1 if self.of_parameters else len(self.segment.residuals.groups)
+        if any(block.ndim != 3 for block in blocks):
+            assert self.operator is not None
+            raise FatalError(
+                "an iterative sensitivity solver, and the tangent through substeps of a model that "
+                "was not compiled for all pairs, need dense groups of unknowns and givens. Compile "
+                "the model with neml2-compile -d : for all pairs, and a direct sensitivity solver",
+                lib.NEML2_ERROR_UNSUPPORTED,
+                self.operator.name,
             )
-        groups = len(s.givens.groups)
-        columns = []
-        for j in range(groups):
-            of_group = b[j::groups]
-            for c in range(of_group[0].shape[-1]):
-                right = [-block[..., c] for block in of_group]
-                columns.append(flat(s.solve(len(right[0]), [*a, *right])))
-        return np.stack(columns, axis=-1)
-
-    def _unsupported(self, why: str) -> FatalError:
-        assert self.operator is not None
-        return FatalError(why, lib.NEML2_ERROR_UNSUPPORTED, self.operator.name)
+        columns = len(blocks) // rows
+        return np.block([blocks[row * columns : (row + 1) * columns] for row in range(rows)])
 
 
-class _Place(NamedTuple):
-    """A pair that is a part of one matrix."""
-
-    output: str
-    input: str
-    row: int
-    column: int
-    matrix: None = None
+def solve(a: Array, b: Array) -> Array:
+    """A^-1 B for each point; NaN if A is singular."""
+    singular = np.linalg.slogdet(a)[0] == 0
+    a = np.where(singular[:, np.newaxis, np.newaxis], np.nan, a)
+    return np.linalg.solve(a, b)

@@ -46,8 +46,7 @@ def solve_columns(settings: Any, a: Array, b: Array) -> Array:
     x = np.stack(columns, axis=-1)
     residual, size = np.linalg.norm(a @ x - b, axis=1), np.linalg.norm(b, axis=1)
     found = residual <= 10 * settings.abs_tol + max(10 * settings.rel_tol, 1e-8) * size
-    result: Array = np.where(found[:, np.newaxis], x, np.nan)
-    return result
+    return np.where(found[:, np.newaxis], x, np.nan)
 
 
 def _gmres(
@@ -57,11 +56,8 @@ def _gmres(
     points, m = len(b), settings.restart
     floor, rounding = _floor(b, together), 10 * np.finfo(b.dtype).eps
     size = np.maximum(norms(b), floor)
-    x, iterations, done = (
-        np.zeros_like(b),
-        np.zeros(points, dtype=int),
-        np.zeros(points, dtype=bool),
-    )
+    x, iterations = np.zeros_like(b), np.zeros(points, dtype=int)
+    done = np.zeros(points, dtype=bool)
     for cycle in range(-(-settings.max_its // m)):
         r = precondition(b if cycle == 0 else b - matvec(x))
         beta = norms(r)
@@ -122,8 +118,7 @@ def _bicgstab(
     settings: Any, matvec: Operator, precondition: Operator, b: Array, together: bool
 ) -> tuple[Array, Array]:
     def dot(p: Array, q: Array) -> Array:
-        result: Array = (p * q).sum(axis=1, keepdims=True)
-        return result
+        return np.asarray((p * q).sum(axis=1, keepdims=True))
 
     floor = _floor(b, together)
 
@@ -169,5 +164,4 @@ def _floor(b: Array, together: bool) -> float:
 
 
 def _converged(settings: Any, norm: Array, size: Array) -> Array:
-    result: Array = ~((norm >= settings.abs_tol) & (norm / size >= settings.rel_tol))
-    return result
+    return np.asarray(~((norm >= settings.abs_tol) & (norm / size >= settings.rel_tol)))

@@ -83,14 +83,12 @@ class Newton:
     def __post_init__(self) -> None:
         """FatalError for what makes no iteration."""
         types = ("BACKTRACKING", "STRONG_WOLFE")
-        for sound, name, wanted in (
-            *((getattr(self, n) >= 0, n, "0 or more") for n in ("atol", "rtol", "ls_c")),
-            *(
-                (getattr(self, n) >= 1, n, "1 or more")
-                for n in ("miters", "ls_max_iters", "divtol")
-            ),
-            (self.ls_cutback > 1, "ls_cutback", "more than 1"),
-            (self.ls_type in types, "ls_type", " or ".join(types)),
+        of_one = ("miters", "ls_max_iters", "divtol")
+        for name, sound, wanted in (
+            *((name, getattr(self, name) >= 0, "0 or more") for name in ("atol", "rtol", "ls_c")),
+            *((name, getattr(self, name) >= 1, "1 or more") for name in of_one),
+            ("ls_cutback", self.ls_cutback > 1, "more than 1"),
+            ("ls_type", self.ls_type in types, " or ".join(types)),
         ):
             if not sound:
                 raise FatalError(
@@ -211,5 +209,4 @@ def norms(vectors: Array) -> Array:
     array
         The norms, (points,), in double precision.
     """
-    result: Array = np.sqrt(np.sum(vectors.astype(np.float64) ** 2, axis=1))
-    return result
+    return np.asarray(np.sqrt(np.sum(vectors.astype(np.float64) ** 2, axis=1)))

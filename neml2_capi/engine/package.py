@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,8 +15,7 @@ from neml2_capi._ffi.tensor import Array
 from neml2_capi.graph import Graph
 
 
-@dataclass(frozen=True)
-class Slot:
+class Slot(NamedTuple):
     """Value that a package takes or returns at one place."""
 
     shape: tuple[int, ...]  # of one point
@@ -34,52 +33,40 @@ class Package:
     def __init__(self, leaf: str, name: str) -> None:
         self.name = name
         self.graph = Graph(Path(leaf, name), runtime="builtin")
-        self._learn_inputs()
-        self._learn_outputs()
-
-    def _learn_inputs(self) -> None:
         # The batch axis is the leading one if it is dynamic. If none is, it is the first.
         given = self.graph.inputs
-        dynamic = [bool(i.least) and i.least[0] != i.greatest[0] for i in given]
-        self.fixed = not any(dynamic)
-        batched = [bool(i.least) for i in given] if self.fixed else dynamic
+        dynamic = [i for i in given if i.least[:1] != i.greatest[:1]]
+        self.fixed = not dynamic
+        batched = dynamic or [i for i in given if i.least]
+        self.least = max((i.least[0] for i in batched), default=1)
+        self.greatest = min((i.greatest[0] for i in batched), default=1)
         self.inputs = [
-            Slot(i.greatest[1:] if rows else i.greatest, rows, i.dtype)
-            for i, rows in zip(given, batched, strict=True)
+            Slot(i.greatest[1:] if i in batched else i.greatest, i in batched, i.dtype)
+            for i in given
         ]
-        sizes = [
-            (i.least[0], i.greatest[0]) for i, rows in zip(given, batched, strict=True) if rows
-        ]
-        self.least = max((least for least, _ in sizes), default=1)
-        self.greatest = min((greatest for _, greatest in sizes), default=1)
+        made: Sequence[Any] = self.graph.outputs
+        if any(output.shape is None for output in made):  # an operator's from outside: see
+            trial = zip(self.filled(max(self.least, 2)), self.inputs, strict=True)
+            made = self.graph.flat(*[rows if slot.batched else rows[0] for rows, slot in trial])
+            self.outputs = [Slot(array.shape[1:], True, array.dtype.name) for array in made]
+        else:
+            self.outputs = [self._output(output.shape, output.dtype) for output in made]
 
-    def _learn_outputs(self) -> None:
-        # What has as many rows as there are points, for two numbers of them, has one per point.
-        few = max(self.least, 2) if not self.fixed else self.least
-        more = few if self.fixed else few + 1
-        outputs = []
-        made = (self.graph.flat(*self.filled(points)) for points in (few, more))
-        for a, b in zip(*made, strict=True):
-            if a.ndim and len(a) == few and len(b) == more:
-                outputs.append(Slot(a.shape[1:], True, a.dtype.name))
-            else:  # the same for all points, with or without an axis of length 1 in front
-                outputs.append(
-                    Slot(a.shape[1:] if a.shape[:1] == (1,) else a.shape, False, a.dtype.name)
-                )
-        self.outputs = outputs
+    def _output(self, shape: Any, dtype: str) -> Slot:
+        rows = (self.least if self.fixed else None,)
+        batched = shape[:1] == rows
+        # What is the same for all points may have an axis of length 1 in front.
+        return Slot(shape[1:] if batched or shape[:1] == (1,) else shape, batched, dtype)
 
     def filled(self, points: int) -> list[Array]:
-        """Inputs that mean nothing, but make no matrix singular."""
+        """Inputs that mean nothing, but make no matrix singular: (points, *shape) each."""
         random = np.random.default_rng(0)
         arrays = []
         for slot in self.inputs:
-            shape = (points, *slot.shape) if slot.batched else slot.shape
+            shape = (points, *slot.shape)
             floating = np.issubdtype(slot.dtype, np.floating)
-            arrays.append(
-                np.asarray(random.random(shape) + 0.5 if floating else np.zeros(shape)).astype(
-                    slot.dtype
-                )
-            )
+            values = random.random(shape) + 0.5 if floating else np.zeros(shape)
+            arrays.append(np.asarray(values).astype(slot.dtype))
         return arrays
 
     def __call__(self, points: int, inputs: Sequence[Array]) -> list[Array]:

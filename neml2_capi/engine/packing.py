@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -17,12 +17,13 @@ class Packing:
 
     def __init__(self, groups: Any) -> None:
         self.variables = [v for group in groups for v in group.variables]
-        self.dense = all(group.structure == "dense" for group in groups)
+        #: The components of each variable.
+        self.sizes = {v.name: prod(point_shape(v)) for v in self.variables}
         #: For each group its axes before the last, and the names and widths of its variables.
         self.groups: list[tuple[Shape, dict[str, int]]] = []
         for group in groups:
             outer = tuple(group.sub_batch_shape) if group.structure == "block" else ()
-            widths = {v.name: prod(point_shape(v)) // prod(outer) for v in group.variables}
+            widths = {v.name: self.sizes[v.name] // prod(outer) for v in group.variables}
             self.groups.append((outer, widths))
 
     def pack(self, values: Mapping[Key, Array]) -> list[Array]:
@@ -37,23 +38,23 @@ class Packing:
 
     def split(self, vector: Array) -> list[Array]:
         """The groups in flat vectors, (points, size)."""
-        arrays, begin = [], 0
-        for outer, widths in self.groups:
-            shape = (*outer, sum(widths.values()))
-            end = begin + prod(shape)
-            arrays.append(vector[:, begin:end].reshape(len(vector), *shape))
-            begin = end
-        return arrays
+        shapes = [(*outer, sum(widths.values())) for outer, widths in self.groups]
+        parts = zip(shapes, split_axis(vector, map(prod, shapes), 1), strict=True)
+        return [part.reshape(len(vector), *shape) for shape, part in parts]
 
     def unpack(self, vector: Array) -> dict[str, Array]:
         """The values in flat vectors."""
         pieces: dict[str, Array] = {}
         for array, (_, widths) in zip(self.split(vector), self.groups, strict=True):
-            ends = np.cumsum(list(widths.values()))[:-1]
-            pieces.update(zip(widths, np.split(array, ends, axis=-1), strict=True))
+            pieces.update(zip(widths, split_axis(array, widths.values(), -1), strict=True))
         return {
             v.name: pieces[v.name].reshape(len(vector), *point_shape(v)) for v in self.variables
         }
+
+
+def split_axis(array: Array, sizes: Iterable[int], axis: int) -> list[Array]:
+    """The parts of an axis, one after another."""
+    return np.split(array, np.cumsum(list(sizes))[:-1], axis)
 
 
 def flat(arrays: Sequence[Array]) -> Array:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import prod
 
 import numpy as np
 
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Array
+from neml2_capi.engine.blocks import Block, pull_back, push_forward
 from neml2_capi.engine.description import Key, Shape, Values
 from neml2_capi.engine.newton import Newton
 from neml2_capi.engine.packing import as_vectors
@@ -26,45 +29,49 @@ class Outcome:
     history: Array  # (points, miters): |r| of each iterate, NaN beyond
 
 
-@dataclass
 class Batch:
     """Values by the names inside the model, each with one row per point."""
 
-    shape: Shape  # the batch of the caller, whose points these are
-    points: int
-    values: Values
-    newton: Newton
-    substep_del_tol: float
-    # Derivatives that the segments are to find.
-    by_values: bool
-    by_parameters: bool
+    def __init__(
+        self,
+        shape: Shape,
+        values: Values,
+        newton: Newton,
+        substep_del_tol: float,
+        by: Sequence[str],
+    ) -> None:
+        """`shape` is the batch of the caller; `by` tells which derivatives segments are to find."""
+        self.shape, self.points, self.values = shape, prod(shape), values
+        self.newton, self.substep_del_tol = newton, substep_del_tol
+        self.by_values, self.by_parameters = "inputs" in by, "parameters" in by
+        #: The outputs of each segment so far, and the derivatives that it found.
+        self.segments: list[tuple[Sequence[str], Sequence[Block]]] = []
+        # Outcome of each point so far.
+        self.status: Array = np.full(self.points, lib.NEML2_OK, dtype=np.int32)
+        self.iterations: Array = np.zeros(self.points, dtype=np.int32)
+        self.residual_norm: Array = np.zeros(self.points)
+        self.suggested_cut: Array = np.ones(self.points)
+        #: Of the last implicit segment.
+        self.residual_history: Array = np.full((self.points, newton.miters), np.nan)
+        #: The last iterates of points that failed, else NaN.
+        self.unknowns: dict[str, Array] = {}
+        #: What is not finite, in words, and the first point at which it is.
+        self.non_finite: tuple[int, str] | None = None
+        #: Points whose solve failed, also for what was given to them: their results are NaN.
+        self.lost: Array = np.zeros(self.points, bool)
 
-    # Outcome of each point so far.
-    status: Array = field(init=False)
-    iterations: Array = field(init=False)
-    residual_norm: Array = field(init=False)
-    suggested_cut: Array = field(init=False)
-    residual_history: Array = field(init=False)  # of the last implicit segment
-    unknowns: dict[str, Array] = field(init=False)  # last iterates if a point failed, else NaN
-    #: What is not finite, in words, and the first point at which it is.
-    non_finite: tuple[int, str] | None = None
-    #: Points whose solve failed, also for what was given to them: their results are NaN.
-    lost: Array = field(init=False)
+    def push(self, directions: Values) -> Values:
+        """Return directions behind all segments, from directions of inputs and parameters."""
+        return reduce(lambda d, s: push_forward(s[1], s[0], d), self.segments, directions)
 
-    def __post_init__(self) -> None:
-        self.status = np.full(self.points, lib.NEML2_OK, dtype=np.int32)
-        self.iterations = np.zeros(self.points, dtype=np.int32)
-        self.residual_norm = np.zeros(self.points)
-        self.suggested_cut = np.ones(self.points)
-        self.residual_history = np.full((self.points, self.newton.miters), np.nan)
-        self.unknowns = {}
-        self.lost = np.zeros(self.points, bool)
+    def pull(self, directions: Values) -> Values:
+        """The transpose."""
+        return reduce(lambda d, s: pull_back(s[1], s[0], d), reversed(self.segments), directions)
 
     @property
     def failed(self) -> Array:
         """Points at which a solve failed."""
-        result: Array = self.status > lib.NEML2_NON_FINITE
-        return result
+        return np.asarray(self.status > lib.NEML2_NON_FINITE)
 
     def add(self, outcome: Outcome) -> None:
         """Add what became of each point in one more segment."""
@@ -119,13 +126,13 @@ class Batch:
             rows[self.failed | self.lost] = np.nan
         return rows.reshape(self.shape + point)
 
-    def adjoint(self, rows: Array, like: Array, point: Shape, dtype: str, what: str) -> Array:
-        """Rows of points, summed if `like` is one value for many points."""
-        total = self.array(rows, point, dtype, what)
-        leading = total.ndim - like.ndim
-        repeated = tuple(
-            leading + axis
-            for axis in range(like.ndim - len(point))
-            if like.shape[axis] == 1 and total.shape[leading + axis] != 1
-        )
-        return np.asarray(total.sum(repeated, keepdims=True).sum(tuple(range(leading))))
+
+def summed_like(like: Array, total: Array, point: Shape) -> Array:
+    """`total`, summed over the points if `like` is one value for many of them."""
+    leading = total.ndim - like.ndim
+    repeated = tuple(
+        leading + axis
+        for axis in range(like.ndim - len(point))
+        if like.shape[axis] == 1 and total.shape[leading + axis] != 1
+    )
+    return np.asarray(total.sum(repeated, keepdims=True).sum(tuple(range(leading))))

@@ -15,6 +15,10 @@ from neml2_capi._ffi.tensor import CODES, Array, Label, Tensor, is_torch, taken,
 _VOID = ffi.typeof("void *")
 
 Shape = tuple[int, ...]
+#: The kinds of arrays that a call reads, and those that it writes.
+READ = ("inputs", "parameters", "tangents", "cotangents")
+WRITTEN = ("outputs", "jvps", "adjoints", "derivatives", "report")
+
 #: Name of a place in a call: ("inputs", "strain"), ("derivatives", "stress", "strain").
 Key = tuple[str, ...]
 
@@ -38,13 +42,19 @@ class Place(NamedTuple):
     #: The shape of one point.
     shape: Shape
     dtype: np.dtype[Any]
-    #: True if the call writes the array.
-    written: bool
-    #: True if one value may serve all points, or be the sum over them.
-    repeats: bool
     #: The function that binds, and its arguments between the call and the array.
     function: Any
     leading: tuple[Any, ...]
+
+    @property
+    def written(self) -> bool:
+        """Whether the call writes the array."""
+        return self.key[0] in WRITTEN
+
+    @property
+    def repeats(self) -> bool:
+        """Whether one value may serve all points, or be the sum over them."""
+        return self.key[0] in READ or self.key[0] == "adjoints"
 
     def view(self, value: Any) -> Array:
         """A numpy array over the memory of `value`, of the right type and shape of a point."""

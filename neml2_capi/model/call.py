@@ -16,10 +16,10 @@ from neml2_capi._ffi.kinds import NUMPY, Kinds
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.logs import listening
 from neml2_capi._ffi.tensor import Array, Tensor, common_batch
-from neml2_capi.model.binding import Bound, Key, Place, Shape
+from neml2_capi.model.binding import READ, WRITTEN, Bound, Key, Place, Shape
 from neml2_capi.model.described import Described
 from neml2_capi.model.evaluation import check_mapping, failed_segment, kind_of_results
-from neml2_capi.model.places import READ, WRITTEN, Places, requests
+from neml2_capi.model.places import Places, requests
 from neml2_capi.model.reports import REPORTS
 
 __all__ = ["Call"]

@@ -4,39 +4,67 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.errors import ConvergenceError, Failure, FatalError
 from neml2_capi._ffi.kinds import NUMPY, Kind
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import Tensor, on_host
+from neml2_capi._ffi.tensor import Tensor, as_numpy, on_host
 from neml2_capi._ffi.variables import Derivative, Variables
 from neml2_capi.model.signature import Signature
 
 #: Arrays of a caller by name.
 Given = Mapping[str, Any]
+#: The package of the residual of each implicit segment, and what it is solved for.
+Segments = Sequence[tuple[str, set[str]]]
 
 
-class Report(Protocol):
-    """Outcome of each point."""
+class Report:
+    """Outcome of each point of an evaluation."""
 
+    #: (owner, source=None): the array of the results' kind over a tensor.
+    hand_out: Callable[..., Any] = staticmethod(as_numpy)
+
+    def __init__(self, segments: Callable[[], Segments]) -> None:
+        """`segments` returns the implicit segments, and is called if points failed."""
+        self._segments = segments
+
+    @abstractmethod
     def arrays(self) -> dict[str, Any]:
         """Return what Model.evaluate() returns."""
 
+    @abstractmethod
     def statuses(self) -> Any:
         """Return the status of each point, a numpy array."""
 
-    def told(self) -> str:
-        """Return the message of an evaluation whose status is not 0."""
+    @abstractmethod
+    def unknowns(self) -> dict[str, Any]:
+        """Return the last iterates of points whose solve failed; NaN at the others."""
 
-    def raise_error(self, status: int, outputs: Mapping[str, Any], named: Any) -> None:
-        """Raise a ConvergenceError with the results of the points that did not fail.
+    @abstractmethod
+    def failure(self, status: int) -> Failure:
+        """Return what there is to tell of an evaluation whose status is not 0."""
+
+    def error(self, status: int, outputs: Mapping[str, Any], named: Any) -> ConvergenceError:
+        """The error with the results of the points that did not fail.
 
         With the status NEML2_NON_FINITE points of that status have failed, too.
         """
+        failure, good = self.failure(status), np.asarray(is_good(self.statuses(), status))
+        unknowns = {} if status == lib.NEML2_NON_FINITE else self.unknowns()
+        mask = Tensor(good)
+        return failure.unconverged(
+            failed_segment(self._segments(), good, unknowns, status),
+            report=self.arrays(),
+            converged_mask=self.hand_out(mask._open(), mask._source),
+            outputs=outputs,
+            derivatives=named,
+            unknowns=unknowns,
+        )
 
 
 def warn_of_non_finite(message: str) -> None:
@@ -63,11 +91,11 @@ class Evaluation(NamedTuple):
         that are, fail their point: nothing shows them to a caller that looks at the values.
         """
         if self.status > lib.NEML2_NON_FINITE:
-            self.report.raise_error(self.status, self.outputs, named)
+            raise self.report.error(self.status, self.outputs, named)
         if self.status == lib.NEML2_NON_FINITE:
             if named is not None and self._values_are_finite():
-                self.report.raise_error(self.status, self.outputs, named)
-            warn_of_non_finite(self.report.told())
+                raise self.report.error(self.status, self.outputs, named)
+            warn_of_non_finite(self.report.failure(self.status).message)
 
     def _values_are_finite(self) -> bool:
         """Tell whether all outputs are finite at a point that is NEML2_NON_FINITE."""
@@ -146,8 +174,8 @@ def kind_of_results(own: Kind, given: Kind | None) -> Kind:
     return given if given is not None and own is NUMPY else own
 
 
-def implicit_segments(description: Mapping[str, Any]) -> list[tuple[str, set[str]]]:
-    """The package of the residual of each implicit segment, and what it is solved for."""
+def implicit_segments(description: Mapping[str, Any]) -> Segments:
+    """The implicit segments of a description."""
     return [
         (
             segment["residual_package"],
@@ -168,7 +196,7 @@ def _on_host(array: Any) -> Any:
 
 
 def failed_segment(
-    segments: Sequence[tuple[str, set[str]]],
+    segments: Segments,
     good: Any,
     unknowns: Mapping[str, Any],
     status: int = lib.NEML2_NOT_CONVERGED,

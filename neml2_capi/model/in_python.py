@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from neml2_capi._ffi.arguments import Arguments
-from neml2_capi._ffi.errors import ConvergenceError, FatalError
+from neml2_capi._ffi.errors import Failure, FatalError
 from neml2_capi._ffi.kinds import Kind, Kinds
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.logs import CHANNELS
@@ -22,12 +22,10 @@ from neml2_capi.model.evaluation import (
     JVP,
     PARAM_JACOBIAN,
     PARAM_VJP,
-    VJP,
     Evaluation,
     Given,
     Operation,
-    failed_segment,
-    is_good,
+    Report,
     kind_of_results,
 )
 from neml2_capi.model.opened import Opened
@@ -53,13 +51,7 @@ class InPython(Opened):
                 "scheduler",
             )
         super().__init__(source._replace(runtime="builtin"), kind)
-        model = self.signature
-        self._engine = Engine(
-            attributes(self.describe()),
-            {of: getattr(model, of) for of in ("inputs", "outputs", "parameters", "unknowns")},
-            {"inputs": model.derivatives, "parameters": model.parameter_derivatives},
-            model.dtype,
-        )
+        self._engine = Engine(attributes(self.describe()), self.signature)
 
     def set_option(self, name: str, value: float | str) -> None:
         """Refuse what only the library can do."""
@@ -72,7 +64,7 @@ class InPython(Opened):
     def evaluate(
         self, operation: Operation, inputs: Given, overrides: Given | None, directions: Any = None
     ) -> Evaluation:
-        """Evaluate, and report of every point."""
+        """Evaluate, and report of each point."""
         self._open()
         engine, kinds = self._engine, Kinds()
         given = [
@@ -84,34 +76,23 @@ class InPython(Opened):
             kind, of = operation.directions
             given.append(self._read(of, directions, kinds, operation.argument, kind))
         by = "parameters" if operation in (PARAM_JACOBIAN, PARAM_VJP) else "inputs"
-        run = engine.evaluate(
-            given,
-            by if operation.results else "",
-            Newton.like(self),
-            self.options["substep_del_tol"],
-        )
+        newton, wanted = Newton.like(self), by if operation.results else ""
+        batch = engine.evaluate(given, wanted, newton, self.options["substep_del_tol"])
         with np.errstate(all="ignore"):
-            outputs = engine.outputs(run)
+            outputs = engine.outputs(batch)
             results: Sequence[Any] = []
-            if operation == JVP:
-                results = engine.jvp(run, given[2])
-            elif operation in (VJP, PARAM_VJP):
-                results = engine.vjp(run, given[2], by, given[by == "parameters"])
+            if operation.directions:
+                adjoined = None if operation == JVP else given[by == "parameters"]
+                results = engine.products(batch, by, given[2], adjoined)
             elif operation.results:
-                results = engine.blocks(run, by)
-        hand_out = kind_of_results(self.kind, kinds.kind).hand_out
-
-        def give(array: Any) -> Any:
-            tensor = Tensor(array)
-            return hand_out(tensor._open(), tensor._source)
-
-        report = _Report(self, run.batch, give)
-        if run.batch.non_finite:
-            CHANNELS["model"].warning("%s", report.told())
+                results = engine.blocks(batch, by)
+        report = _Report(self, batch, kind_of_results(self.kind, kinds.kind))
+        if batch.non_finite:
+            CHANNELS["model"].warning("%s", report.failure(lib.NEML2_NON_FINITE).message)
         return Evaluation(
-            int(run.batch.status.max(initial=lib.NEML2_OK)),
-            {name: give(array) for name, array in outputs.items()},
-            [None if array is None else give(array) for array in results],
+            int(batch.status.max(initial=lib.NEML2_OK)),
+            {name: report.give(array) for name, array in outputs.items()},
+            [None if array is None else report.give(array) for array in results],
             report,
         )
 
@@ -129,8 +110,7 @@ class InPython(Opened):
             for index, (key, variable) in enumerate(named.items()):
                 label = labels[key] = Label(f"{kind} {variables.kind}".strip(), variable.name)
                 if filled.handles[index]:
-                    owner = filled.take(index)
-                    array = taken(owner, filled, label, variable.dtype)
+                    array = taken(filled.take(index), filled, label, variable.dtype)
                     if array.dtype != variable.dtype:
                         raise label.refuse(
                             f"must be {variable.dtype}; got {array.dtype}. Convert it first",
@@ -147,16 +127,11 @@ class InPython(Opened):
                 parameters.arrays[key] = on_host(Tensor(self.parameter(index))._open())
         for key, v in inputs.variables.items():
             if key not in inputs.arrays:
-                raise FatalError(
-                    f"the input {v.name!r} is missing; every input must be given. Its shape is "
-                    f"batch axes and then {v.point_shape}",
+                raise inputs.labels[key].refuse(
+                    "is missing; every input must be given. Its shape is batch axes and then "
+                    f"{v.point_shape}",
                     lib.NEML2_ERROR_MISSING,
-                    v.name,
                 )
-
-    def points_evaluated(self, device: int) -> int:
-        """Refuse: there are no devices."""
-        raise _refused("has no scheduler")
 
     def new_call(self) -> Any:
         """Refuse: nothing is evaluated in place."""
@@ -177,75 +152,64 @@ def _refused(why: str, subject: str = "") -> FatalError:
     return FatalError(f"the Python engine {why}", lib.NEML2_ERROR_UNSUPPORTED, subject)
 
 
-class _Report:
+class _Report(Report):
     """The report of an evaluation."""
 
-    def __init__(self, backend: InPython, batch: Batch, give: Callable[[Any], Any]) -> None:
-        self._backend, self._batch, self._give = backend, batch, give
-        self._with_history = bool(backend.options["collect_history"])
+    def __init__(self, backend: InPython, batch: Batch, kind: Kind) -> None:
+        super().__init__(lambda: backend.implicit_segments)
+        self._batch, self.hand_out = batch, kind.hand_out
+        self._unknowns = backend._engine.of["unknowns"]
+        self._names = [*REPORTS, *["residual_history"] * bool(backend.options["collect_history"])]
+
+    def give(self, array: Any) -> Any:
+        """An array of the results' kind."""
+        tensor = Tensor(array)
+        return self.hand_out(tensor._open(), tensor._source)
 
     def _of(self, each: Any) -> Any:
         return each.reshape(self._batch.shape + each.shape[1:])
 
     def arrays(self) -> dict[str, Any]:
-        names = [*REPORTS, *(["residual_history"] if self._with_history else [])]
-        return {name: self._give(self._of(getattr(self._batch, name))) for name in names}
+        return {name: self.give(self._of(getattr(self._batch, name))) for name in self._names}
 
     def statuses(self) -> Any:
         return self._of(self._batch.status)
 
-    def told(self) -> str:
-        count = int((self._batch.status == lib.NEML2_NON_FINITE).sum())
-        return f"{count} of {self._batch.points} points are not finite.{self._of_non_finite()}"
+    def unknowns(self) -> dict[str, Any]:
+        values, named = self._batch.unknowns, self._unknowns if self._batch.failed.any() else {}
+        return {v.name: self.give(self._of(values[str(key)])) for key, v in named.items()}
 
-    def _of_non_finite(self) -> str:
-        """Return what is not finite at the first such point, as a sentence after others."""
-        if self._batch.non_finite is None:
-            return ""
-        point, what = self._batch.non_finite
-        return f" Of point {point}, {what} is not finite. A smaller step does not mend that."
+    def failure(self, status: int) -> Failure:
+        points, bad = self._batch.points, np.flatnonzero(self._batch.failed)
+        if status == lib.NEML2_NON_FINITE:
+            count = int((self._batch.status == status).sum())
+            message = f"{count} of {points} points are not finite."
+        else:
+            others = "The other points hold good results. " if len(bad) < points else ""
+            message = (
+                f"{len(bad)} of {points} points did not converge (the first is point {bad[0]}). "
+                f"{others}{self._advice(bad[0])}"
+            )
+        if self._batch.non_finite:
+            point, what = self._batch.non_finite
+            message += (
+                f" Of point {point}, {what} is not finite. A smaller step does not mend that."
+            )
+        return Failure(status, "", message, lib.NEML2_CAUSE_NONE, ())
 
     def _advice(self, point: int) -> str:
         """Return the advice for a point whose solve failed."""
         norm, iterations = self._batch.residual_norm[point], self._batch.iterations[point]
         told = f"Of point {point}, |r| = {norm:.1e}"
-        if iterations == 0 and not np.isfinite(norm):
+        if np.isfinite(norm):
+            return f"{told} after {iterations} iterations: reduce the step, or raise miters."
+        if iterations == 0:
             return (
                 f"{told} at the guess, before any iteration: check its inputs. A smaller step does "
                 "not mend that."
             )
-        if not np.isfinite(norm):
-            return (
-                f"{told} after {iterations} iterations: the iterations left the range in which the "
-                "equations have values. Reduce the step, or let a line search shorten the "
-                "iterations' own (ls_max_iters)."
-            )
-        return f"{told} after {iterations} iterations: reduce the step, or raise miters."
-
-    def _unknowns(self) -> dict[str, Any]:
-        """The last iterates of failed points; NaN at the others."""
-        named = self._backend._engine.of["unknowns"] if self._batch.failed.any() else {}
-        return {
-            v.name: self._give(self._of(self._batch.unknowns[str(k)])) for k, v in named.items()
-        }
-
-    def raise_error(self, status: int, outputs: Mapping[str, Any], named: Any) -> None:
-        good = np.asarray(is_good(self.statuses(), status))
-        failed, message = np.flatnonzero(~good), self.told()
-        if status != lib.NEML2_NON_FINITE:
-            message = (
-                f"{len(failed)} of {good.size} points did not converge (the first is point "
-                f"{failed[0]}). {'The other points hold good results. ' if good.any() else ''}"
-                f"{self._advice(failed[0])}{self._of_non_finite()}"
-            )
-        unknowns = self._unknowns()
-        raise ConvergenceError(
-            message,
-            status,
-            failed_segment(self._backend.implicit_segments, good, unknowns, status),
-            report=self.arrays(),
-            converged_mask=self._give(good),
-            outputs=outputs,
-            derivatives=named,
-            unknowns=unknowns,
+        return (
+            f"{told} after {iterations} iterations: the iterations left the range in which the "
+            "equations have values. Reduce the step, or let a line search shorten the "
+            "iterations' own (ls_max_iters)."
         )

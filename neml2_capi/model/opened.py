@@ -21,7 +21,7 @@ from neml2_capi._ffi.runtime import load
 from neml2_capi._ffi.source import NativeSource
 from neml2_capi._ffi.tensor import DTYPE_NAMES, lossless, wrap
 from neml2_capi._ffi.variables import read_derivatives, read_histories, read_variables
-from neml2_capi.model.evaluation import Evaluation, Given, Operation, implicit_segments
+from neml2_capi.model.evaluation import Evaluation, Given, Operation, Segments, implicit_segments
 from neml2_capi.model.scheduler import Scheduler
 from neml2_capi.model.signature import Signature
 from neml2_capi.model.source import Source
@@ -71,7 +71,7 @@ class Opened(Handle):
         return RUNTIME_NAMES[info.runtime]
 
     @cached_property
-    def implicit_segments(self) -> list[tuple[str, set[str]]]:
+    def implicit_segments(self) -> Segments:
         """The implicit segments; none if they were not read before the model was closed."""
         return [] if self.closed else implicit_segments(self.describe())
 

@@ -16,10 +16,6 @@ from neml2_capi.model.evaluation import check_mapping
 from neml2_capi.model.reports import REPORTS
 from neml2_capi.model.signature import Signature
 
-#: The kinds of arrays that a call reads, and those that it writes.
-READ = ("inputs", "parameters", "tangents", "cotangents")
-WRITTEN = ("outputs", "jvps", "adjoints", "derivatives", "report")
-
 
 class Places:
     """The places of a call: for each kind of array a method that looks a name up."""
@@ -64,7 +60,7 @@ class Places:
         kind, variables, derivatives = self._differentiated(name)
         full = variables.names[variables.resolve(name)]
         role = lib.NEML2_ADJOINT if kind == lib.NEML2_INPUT else lib.NEML2_PARAMETER_ADJOINT
-        place = self._of("adjoints", variables, full, role, "adjoint of ")._replace(repeats=True)
+        place = self._of("adjoints", variables, full, role, "adjoint of ")
         return self._compiled(place, full in (d.variable for d in derivatives))
 
     def derivatives(self, output: str, name: str) -> Place:
@@ -77,10 +73,8 @@ class Places:
             Label("derivative", f"{output}:{variable}"),
             shapes.get((output, variable), ()),
             np.dtype(self._model.dtype),
-            written=True,
-            repeats=False,
-            function=lib.neml2_call_bind_derivative,
-            leading=(kind, c_string(output), c_string(variable)),
+            lib.neml2_call_bind_derivative,
+            (kind, c_string(output), c_string(variable)),
         )
         return self._compiled(place, (output, variable) in shapes)
 
@@ -88,16 +82,8 @@ class Places:
         if name not in REPORTS:
             raise unknown_name("report", name, REPORTS)
         kind, dtype = REPORTS[name]
-        return Place(
-            ("report", name),
-            Label("report", name),
-            (),
-            np.dtype(dtype),
-            written=True,
-            repeats=False,
-            function=lib.neml2_call_bind_report,
-            leading=(kind,),
-        )
+        label, binds = Label("report", name), lib.neml2_call_bind_report
+        return Place(("report", name), label, (), np.dtype(dtype), binds, (kind,))
 
     def _of(
         self, group: str, variables: Variables, name: str, role: int, prefix: str = ""
@@ -108,10 +94,8 @@ class Places:
             Label(prefix + variables.kind, name),
             variable.point_shape,
             np.dtype(variable.dtype),
-            written=group in WRITTEN,
-            repeats=group in READ,
-            function=lib.neml2_call_bind,
-            leading=(role, c_string(name)),
+            lib.neml2_call_bind,
+            (role, c_string(name)),
         )
 
     def _differentiated(self, name: str) -> tuple[int, Variables, Iterable[Derivative]]:

@@ -40,7 +40,9 @@ class State:
     cannot be. copy() is a step to which a host can return.
     """
 
-    def __init__(self, model: Signature, batch: tuple[int, ...], initial: Mapping[str, Any]) -> None:
+    def __init__(
+        self, model: Signature, batch: tuple[int, ...], initial: Mapping[str, Any]
+    ) -> None:
         """Use Model.state()."""
         self._carried = [h for h in model.histories if h.output or h.current]
         self._inputs = {v.name: v for v in model.inputs}

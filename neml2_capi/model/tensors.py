@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from neml2_capi._ffi.arguments import Arguments
-from neml2_capi._ffi.errors import FatalError, check, last_failure, last_message, unknown_name
+from neml2_capi._ffi.errors import Failure, FatalError, check, last_failure, unknown_name
 from neml2_capi._ffi.handle import owned
 from neml2_capi._ffi.kinds import Kinds
 from neml2_capi._ffi.library import ffi, lib
-from neml2_capi._ffi.tensor import Tensor, as_numpy, on_host
+from neml2_capi._ffi.tensor import on_host
 from neml2_capi._ffi.variables import Variables
 from neml2_capi.model.evaluation import (
     Evaluation,
     Operation,
+    Report,
     check_mapping,
-    failed_segment,
-    is_good,
     kind_of_results,
 )
 from neml2_capi.model.opened import Opened
@@ -77,13 +74,13 @@ def evaluate(
         return Evaluation(status, named, results, report)
 
 
-class NativeReport:
+class NativeReport(Report):
     """The report of an evaluation, read when it is asked for."""
 
     def __init__(self, backend: Opened) -> None:
+        super().__init__(lambda: backend.implicit_segments)
         self.owner = owned("report")
-        self.hand_out: Callable[..., Any] = as_numpy
-        self._backend = backend
+        self._names = backend.signature.unknowns.names
 
     def arrays(self) -> dict[str, Any]:
         arrays = {name: self.hand_out(self._get(kind)) for name, (kind, _) in REPORTS.items()}
@@ -95,31 +92,16 @@ class NativeReport:
     def statuses(self) -> Any:
         return on_host(self._get(lib.NEML2_REPORT_STATUS))
 
-    def told(self) -> str:
-        return last_message()
+    def failure(self, status: int) -> Failure:
+        return last_failure(status)
 
     def unknowns(self) -> dict[str, Any]:
-        """The last iterates of failed points; NaN at the others."""
         values = {}
-        for index, name in enumerate(self._backend.signature.unknowns.names):
+        for index, name in enumerate(self._names):
             tensor = owned("tensor")
             check(lib.neml2_report_get_unknown(tensor, self.owner[0], index))
             values[name] = self.hand_out(tensor)
         return values
-
-    def raise_error(self, status: int, outputs: Mapping[str, Any], named: Any) -> None:
-        failure = last_failure(status)
-        good = np.asarray(is_good(self.statuses(), status))
-        converged = Tensor(good)
-        unknowns = {} if status == lib.NEML2_NON_FINITE else self.unknowns()
-        raise failure.unconverged(
-            failed_segment(self._backend.implicit_segments, good, unknowns, status),
-            report=self.arrays(),
-            converged_mask=self.hand_out(converged._open(), converged._source),
-            outputs=outputs,
-            derivatives=named,
-            unknowns=unknowns,
-        )
 
     def _get(self, kind: int) -> Any:
         tensor = owned("tensor")
