@@ -6,6 +6,7 @@ Results change by round-off only: terms are added and factors multiplied in anot
 from __future__ import annotations
 
 import heapq
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
@@ -95,6 +96,10 @@ def _gathered(program: Program, family: frozenset[str], name: str) -> Program:
         places = [(sign, place_of(term)) for sign, term in ordered]
         places.sort(key=lambda t: (t[0] < 0, t[1]))
         signs = tuple(sign for sign, _ in places)
+        if all(rebuilt.steps[p][0] == "constant" for _, p in places):  # a shared pair of them
+            values = [sign * float(rebuilt.steps[p][2]) for sign, p in places]
+            value = math.prod(values) if name == "product" else sum(values)
+            return rebuilt.new(("constant", (), value if value == value else "nan"))
         return rebuilt.new((name, tuple(p for _, p in places), signs if name == "sum" else None))
 
     for place, (operation, _, _) in enumerate(program.steps):

@@ -165,6 +165,19 @@ def test_shared_pairs_are_computed_once(s: Scalars) -> None:
     assert simplified(program).operations == 3
 
 
+def test_constants_that_several_terms_share_are_one(s: Scalars) -> None:
+    five, tenth, one, half = map(s.constant, (5, 0.1, 1, 0.5))
+    products = [s.mul(five, s.mul(x(s, k), s.mul(tenth, x(s, k)))) for k in range(2)]
+    sums = [s.add(half, s.add(one, x(s, k))) for k in range(2, 4)]
+    program = simplified(made(s, *products, *sums))
+    for name, arguments, _ in program.steps:
+        if name in ("product", "sum"):
+            assert any(program.steps[a][0] != "constant" for a in arguments)
+    assert program.operations == 6
+    (result,) = evaluate(program, [np.full((6, 1), 3.0), np.zeros((3, 1))])
+    np.testing.assert_allclose(result[:, 0], [4.5, 4.5, 4.5, 4.5], rtol=1e-15)
+
+
 def test_sums_of_opposite_signs_share_their_pair(s: Scalars) -> None:
     a, b, c, d = (x(s, k) for k in range(4))
     first, second = s.add(s.sub(a, c), b), s.sub(s.sub(d, b), a)  # a + b, and -(a + b)
