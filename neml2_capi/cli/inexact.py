@@ -21,6 +21,10 @@ _WRITTEN = {
         re.compile(r"div_floor_floating_vec\("),
         "of large quotients, which are rounded first",
     ),
+    "erf (of gelu too)": (
+        re.compile(r"\A(?!.*(?:Vectorized|convert)<double).*\.erf\(\)", re.DOTALL),
+        "in float32 near 0, where it is 0",
+    ),
 }
 
 

@@ -1,7 +1,8 @@
 """Operators that Inductor compiles wrongly, for packages: written by others that it compiles well.
 
-Its vector code takes exp(x) - 1 for expm1, which is 0 or twice the result near 0, and the quotient
-rounded down for remainders. `docs/conformance.md` tells of each. This module needs torch.
+Its vector code takes exp(x) - 1 for expm1, which is 0 or twice the result near 0, the quotient
+rounded down for remainders, and in float32 a polynomial for erf, which is 0 near 0.
+`docs/conformance.md` tells of each. This module needs torch.
 """
 
 from __future__ import annotations
@@ -87,6 +88,24 @@ def _ndtr(x: Any) -> Any:
     return 0.5 * torch.erfc(x * -math.sqrt(0.5))
 
 
+def _gelu(x: Any, *, approximate: str = "none") -> Any:
+    return x * _ndtr(x) if approximate == "none" else NotImplemented
+
+
+def _logit(x: Any, eps: float | None = None) -> Any:
+    if eps is not None:
+        x = torch.clamp(x, eps, 1 - eps)
+    middle, rest = 2.0 * x - 1.0, 1.0 - x
+    return torch.where(middle.abs() < 0.5, torch.log1p(middle / rest), torch.log(x / rest))
+
+
+def _in_double(function: Callable[..., Any]) -> Callable[..., Any]:
+    def computed(x: Any) -> Any:
+        return NotImplemented if x.dtype == torch.float64 else function(x.double()).to(x.dtype)
+
+    return computed
+
+
 def _xlog1py(x: Any, y: Any) -> Any:
     product = torch.where(y.abs() < _TINY, x * y, x * torch.log1p(y))
     return torch.where(y.isnan(), y, torch.where(x == 0, 0.0, product))
@@ -103,6 +122,16 @@ def _variance(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool 
     return torch.sum(apart * apart, axes, keepdim=keepdim) / max(
         count - (1 if correction is None else correction), 0
     )
+
+
+def _deviation(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
+    axes = dim or list(range(x.ndim))
+    size = torch.amax(x.abs(), axes, keepdim=True)
+    info = torch.finfo(x.dtype)
+    extreme = (size > info.max**0.4) | ((size > 0) & (size < info.tiny**0.4))
+    size = torch.where(extreme & ~size.isinf(), size, 1.0)  # no square overflows
+    spread = _variance(x / size, axes, correction=correction, keepdim=True).sqrt() * size
+    return spread if keepdim else torch.squeeze(spread, axes)
 
 
 def _cumulated(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -146,9 +175,16 @@ _WRITTEN: dict[Any, Callable[..., Any]] = {
     _aten.div.Tensor_mode: _divide,
     _aten.div.Scalar_mode: _divide,
     _aten.special_ndtr.default: _ndtr,
+    _aten.gelu.default: _gelu,
+    _aten.erf.default: _in_double(torch.erf),
+    _aten.special_erf.default: _in_double(torch.erf),
+    _aten.tanh.default: _in_double(torch.tanh),
+    _aten.logit.default: _logit,
+    _aten.special_logit.default: _logit,
     _aten.special_xlog1py.default: _xlog1py,
     _aten.pow.Tensor_Scalar: _pow,
     _aten.var.correction: _variance,
+    _aten.std.correction: _deviation,
     _aten.cumsum.default: _cumulated(operator.add),
     _aten.cumprod.default: _cumulated(operator.mul),
 }

@@ -279,9 +279,7 @@ OPERATORS: dict[str, Operator] = {
         ),
     ),
     "celu": _activation("celu", lambda m, x, y: x if x > 0 else 2 * m.expm1(x / 2), alpha=2.0),
-    "gelu": _activation(
-        "gelu", lambda m, x, y: x * m.erfc(-x / m.sqrt(2)) / 2, "a subnormal factor"
-    ),
+    "gelu": _activation("gelu", lambda m, x, y: x * m.erfc(-x / m.sqrt(2)) / 2, _OF_ROOT),
     "gelu, tanh": _activation(
         "gelu",
         lambda m, x, y: x / 2 * (1 + m.tanh(m.sqrt(2 / m.pi) * (x + m.mpf("0.044715") * x**3))),
