@@ -1,4 +1,6 @@
-"""MGIS itself over a plug-in: NEML2_CAPI_MGIS names the folder that MGIS was installed to.
+"""MGIS itself over a plug-in, beside closed forms.
+
+NEML2_CAPI_MGIS names the folder that MGIS was installed to:
 
 cmake -S MFrontGenericInterfaceSupport -B build -Denable-website=OFF -Denable-doxygen-doc=OFF
 cmake --build build --target install
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +18,7 @@ from generic_host import Array
 from native import CXX, HOSTS, PREBUILT, kept
 from test_generic_behaviour import LOADED, hooke
 
-from neml2_capi import Model
+from neml2_capi import examples
 from neml2_capi.plugin import make
 
 MGIS = os.environ.get("NEML2_CAPI_MGIS", "")
@@ -28,11 +31,9 @@ pytestmark = [
 SPEED = float(np.sqrt(hooke()[0, 0] / 7.8e-9))
 
 
-@pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """Lines of the program by their first words."""
-    library = tmp_path_factory.mktemp("steel") / "libsteel.so"
-    make(PREBUILT / "combined_hardening", library)
+def run(artifact: Path, library: Path) -> dict[str, list[str]]:
+    """Lines of the program over a plug-in by their first words."""
+    make(artifact, library)
     options = ("-std=c++20", f"-I{MGIS}/include", f"-L{MGIS}/lib", f"-Wl,-rpath,{MGIS}/lib")
     source = HOSTS / "mgis.cpp"
     program = kept("program", (CXX, *options), source, "-lMFrontGenericInterface") / "program"
@@ -45,30 +46,53 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     return lines
 
 
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    return run(PREBUILT / "combined_hardening", tmp_path_factory.mktemp("mgis") / "libsteel.so")
+
+
 def points(told: dict[str, list[str]], word: str) -> dict[float, tuple[int, Array, float]]:
     """Status, K and the last number by the code."""
     numbers = (np.array(line.split()[1:], float) for line in told[word])
     return {row[0]: (int(row[1]), row[2:38].reshape(6, 6), row[38]) for row in numbers}
 
 
-def consistent(factor: float) -> Array:
-    """The tangent of the model itself, from the loaded state, in MFront's order."""
-    order = [0, 1, 2, 5, 4, 3]
-    model = Model(PREBUILT / "combined_hardening")
-    state = model.state(1)
-    outputs, _ = model.jacobian(state.inputs(strain=LOADED[None, order], t=1.0))
-    state.advance(outputs)
-    inputs = state.inputs(strain=factor * LOADED[None, order], t=2.0)
-    tangent: Array = model.jacobian(inputs)[1]["stress"]["strain"][0]
-    return tangent[np.ix_(order, order)]
+def radial_return(strain: Array, stress: Array, p: float) -> tuple[Array, float, Array]:
+    """Stress, equivalent plastic strain and consistent tangent after an increment of 1 s.
+
+    J2 viscoplasticity with linear hardening, by backward Euler: Simo and Hughes, Computational
+    Inelasticity (1998), boxes 3.1 and 3.2, with Perzyna's overstress. NEML2's yield function and
+    its flow are of the norm of the deviator, sqrt(2/3) of the equivalent stress.
+    """
+    G, H, first, exponent = 200e3 / 2.6, 2000.0, 150.0, 6.0
+    overstress = 120.0 * 1.5 ** (0.5 + 0.5 / exponent)
+    direct = np.array([1.0, 1, 1, 0, 0, 0])
+    deviatoric = np.eye(6) - np.outer(direct, direct) / 3
+    trial = stress + hooke() @ strain
+    size = float(np.linalg.norm(deviatoric @ trial))
+    q, normal = np.sqrt(1.5) * size, deviatoric @ trial / size
+    below, above = 0.0, (q - first - H * p) / (3 * G + H)
+    for _ in range(200):
+        flow = (below + above) / 2
+        left = q - 3 * G * flow - first - H * (p + flow) - overstress * flow ** (1 / exponent)
+        below, above = (flow, above) if left > 0 else (below, flow)
+    viscous = overstress / exponent * flow ** (1 / exponent - 1)
+    tangent = hooke() - 2 * G * (3 * G * flow / q) * deviatoric
+    tangent += 6 * G**2 * (flow / q - 1 / (3 * G + H + viscous)) * np.outer(normal, normal)
+    return trial - np.sqrt(6) * G * flow * normal, p + flow, tangent
 
 
-def test_each_code_gives_the_operator_that_it_names(told: dict[str, list[str]]) -> None:
+def test_each_code_gives_the_operator_that_it_names(tmp_path: Path) -> None:
+    told = run(examples.path("isotropic_hardening"), tmp_path / "libsteel.so")
     found = points(told, "point")
+    stress, p, tangent = radial_return(LOADED, np.zeros(6), 0.0)
+    status, K, first = points(told, "loaded")[4]
+    assert status == 1 and first == pytest.approx(stress[0], rel=1e-10)
+    np.testing.assert_allclose(K, tangent, rtol=0, atol=1e-10 * 200e3)
     expected = {
         **{code: hooke() for code in (-2, -1, 1, 2)},
-        **{code: consistent(1.2) for code in (3, 4)},
-        -3: consistent(1.0),
+        **{code: radial_return(0.2 * LOADED, stress, p)[2] for code in (3, 4)},
+        -3: radial_return(np.zeros(6), stress, p)[2],
     }
     for code, operator in expected.items():
         for sound in (0, 100):
