@@ -152,7 +152,29 @@ def test_a_pivot_that_hides_an_equation_is_not_trusted(pivot: float) -> None:
         np.testing.assert_allclose(step, expected, rtol=1e-10)
 
 
+@pytest.mark.parametrize("total", [50, 200])
+def test_a_band_of_any_size_takes_operations_in_proportion(total: int) -> None:
+    """Cells in a row, each beside two others: twelve operations or so for each."""
+
+    def entry(i: int, j: int) -> Entry:
+        number = 4.0 if i == j else 1.0
+        return lambda s, x: (
+            s.add(s.constant(number), x(3 * i + j - i + 1)) if abs(i - j) < 2 else s.constant(0.0)
+        )
+
+    jacobian = jacobian_of([[entry(i, j) for j in range(total)] for i in range(total)], [total])
+    step, expected, trusted = solved(jacobian, [total], random(total, 3, size=0.1))
+    assert trusted.all()
+    np.testing.assert_allclose(step, expected, rtol=1e-10)
+    made = newton_step(jacobian, [total])
+    assert made is not None
+    assert made.operations < 20 * total
+
+
+def test_a_full_matrix_of_many_unknowns_is_left_to_a_loop() -> None:
+    assert newton_step(jacobian_of(dense(48), [48]), [48]) is None
+
+
 def test_what_is_no_jacobian_has_no_step() -> None:
     jacobian = jacobian_of(dense(3), [3])
     assert newton_step(jacobian, [2]) is None
-    assert newton_step(jacobian_of(dense(41), [41]), [41]) is None
