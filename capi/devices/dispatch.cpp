@@ -107,11 +107,8 @@ class Dispatch::Spread {
         adjoints_(bindings.adjoints, model_.variables(Kind::input), 0, bindings.points),
         parameter_adjoints_(bindings.parameter_adjoints, model_.variables(Kind::parameter), 0, bindings.points),
         options_(options) {
-    const auto by_rows = [](const Sums& sums) {
-      return std::vector<Points>(sums.arrays().begin(), sums.arrays().end());
-    };
-    whole_.adjoints = by_rows(adjoints_);
-    whole_.parameter_adjoints = by_rows(parameter_adjoints_);
+    adjoints_.replace(whole_.adjoints);
+    parameter_adjoints_.replace(whole_.parameter_adjoints);
     // Made here: memory waits in the thread that frees it, so a device's thread would fill the caller's cache.
     for (const Variable& unknown : model_.variables(Kind::unknown))
       if (whole_.unknowns)

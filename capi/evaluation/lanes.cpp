@@ -1,9 +1,7 @@
 #include "capi/evaluation/lanes.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <span>
 #include <utility>
 #include <variant>
 
@@ -41,8 +39,7 @@ Lanes::Lanes(const Model& model, std::shared_ptr<const Route> substeps) : model_
   auto engine = std::make_unique<const kernels::Engine>(
       model.metadata(),
       kernels::Boundary{model.variables(Kind::input), model.variables(Kind::output), model.variables(Kind::parameter),
-                        model.variables(Kind::unknown), model.derivatives(Kind::input).all(),
-                        model.derivatives(Kind::parameter).all()},
+                        model.derivatives(Kind::input).all(), model.derivatives(Kind::parameter).all()},
       model.kernels());
   if (!engine->exists()) return;
   if (const std::string& reason = engine->reason({}); !reason.empty())
@@ -81,40 +78,30 @@ Route::ChunkSize Lanes::chunk_size(const Options& options, const Request& reques
 
 void Lanes::run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace& workspace,
                 Tally& tally) const {
-  PointRows iterates(range.begin, range.points);
-  Vector<Points> iterate_arrays;
-  if (bindings.unknowns && !substeps_)
-    for (const Variable& unknown : model_.variables(Kind::unknown))
-      iterate_arrays.push_back(iterates.add(unknown, true));
+  const bool iterates_wanted = bindings.unknowns && !substeps_;
+  PointRows iterates(range.begin, range.points), own_status(range.begin, range.points);
   const Sums adjoints(bindings.adjoints, model_.variables(Kind::input), range.begin, range.points);
   const Sums parameter_adjoints(bindings.parameter_adjoints, model_.variables(Kind::parameter), range.begin,
                                 range.points);
-  std::array<Points, 5> report;
-  std::ranges::copy(bindings.report, report.begin());
-  PointRows own_status(range.begin, range.points);
-  Points& status = report[NEML2_REPORT_STATUS];
-  if (substeps_ && !status.data) status = own_status.add(Variable{"", "", DType::int32, {}, 0}, false);
+  const Bindings* arrays = &bindings;
+  if (iterates_wanted || substeps_ || plan.request().sums) {
+    Bindings& own = workspace.bindings = bindings;
+    arrays = &own;
+    if (iterates_wanted)
+      for (const Variable& unknown : model_.variables(Kind::unknown))
+        own.iterates.push_back(iterates.add(unknown, true));
+    adjoints.replace(own.adjoints);
+    parameter_adjoints.replace(own.parameter_adjoints);
+    Points& status = own.report[NEML2_REPORT_STATUS];
+    if (substeps_ && !status.data) status = own_status.add(Variable{"", "", DType::int32, {}, 0}, false);
+    own.mark_failed = bindings.mark_failed && !substeps_;
+  }
   newton::Settings rules = plan.options().newton();
   rules.step_tol = plan.options().substep_del_tol();
-  const kernels::Request request = {.inputs = bindings.inputs,
-                                    .parameters = bindings.parameters,
-                                    .outputs = bindings.outputs,
-                                    .iterates = iterate_arrays,
-                                    .blocks = bindings.blocks,
-                                    .parameter_blocks = bindings.parameter_blocks,
-                                    .tangents = bindings.tangents,
-                                    .jvps = bindings.jvps,
-                                    .cotangents = bindings.cotangents,
-                                    .adjoints = adjoints.arrays(),
-                                    .parameter_adjoints = parameter_adjoints.arrays(),
-                                    .report = report,
-                                    .rules = rules,
-                                    .mark_failed = bindings.mark_failed && !substeps_,
-                                    .input_first = bindings.input_first};
   Counts counts;
-  engine_->run(request, asked_of(plan.request()), range.begin, range.begin + range.points, counts);
+  engine_->run(*arrays, rules, asked_of(plan.request()), range.begin, range.begin + range.points, counts);
   if (substeps_) tally.note(counts.non_finite);
-  if (substeps_) return cut(plan, bindings, range, status, workspace, tally);
+  if (substeps_) return cut(plan, bindings, range, arrays->report[NEML2_REPORT_STATUS], workspace, tally);
   const Tally own(counts);
   tally.add(own);
   if (bindings.unknowns && own.worst() > NEML2_NON_FINITE) write_iterates(model_, bindings, range, iterates);

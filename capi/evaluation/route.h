@@ -41,6 +41,7 @@ struct Workspace {
   };
 
   Chunk chunk;             // for segments
+  Bindings bindings;       // of lanes, if some arrays are other ones than the caller's
   Vector<Tensor> inputs;   // of a package: over arrays of the caller, or copies of them
   Vector<Copied> copied;   // these
   std::int64_t begin = 0;  // the points that `inputs` are of

@@ -1,7 +1,5 @@
 #include "capi/evaluation/sums.h"
 
-#include <algorithm>
-
 namespace neml2_capi::model {
 
 Points PointRows::add(const Variable& variable, bool nan) {
@@ -16,16 +14,19 @@ Points PointRows::add(const Variable& variable, bool nan) {
 Sums::Sums(const std::vector<Points>& sums, const std::vector<Variable>& variables, std::int64_t begin,
            std::int64_t points)
     : sums_(sums), variables_(variables), rows_(begin, points) {
-  if (std::ranges::none_of(sums, is_one_value)) return;
-  arrays_.assign(sums.begin(), sums.end());
   for (std::size_t i = 0; i < sums.size(); ++i)
-    if (is_one_value(sums[i])) arrays_[i] = rows_.add(variables[i], false);
+    if (is_one_value(sums[i])) arrays_.push_back(rows_.add(variables[i], false));
+}
+
+void Sums::replace(std::vector<Points>& arrays) const {
+  for (std::size_t i = 0, k = 0; k < arrays_.size(); ++i)
+    if (is_one_value(sums_[i])) arrays[i] = arrays_[k++];
 }
 
 void Sums::write() const {
   if (arrays_.empty()) return;
   const Vector<std::int32_t> good(static_cast<std::size_t>(rows_.points()), NEML2_OK);
-  for (std::size_t i = 0, k = 0; i < sums_.size(); ++i)
+  for (std::size_t i = 0, k = 0; k < arrays_.size(); ++i)
     if (is_one_value(sums_[i])) accumulate(rows_[k++], variables_[i], sums_[i], good, false);
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "capi/values/points.h"
@@ -31,16 +30,15 @@ class Sums {
   Sums(const std::vector<Points>& sums, const std::vector<Variable>& variables, std::int64_t begin,
        std::int64_t points);
 
-  std::span<const Points> arrays() const {
-    return arrays_.empty() ? std::span<const Points>(sums_) : std::span<const Points>(arrays_);
-  }
+  // Puts the rows in the places of the sums.
+  void replace(std::vector<Points>& arrays) const;
   // Adds the rows to the sums. A point that failed is there as zero, or NaN.
   void write() const;
 
  private:
   const std::vector<Points>& sums_;
   const std::vector<Variable>& variables_;
-  Vector<Points> arrays_;  // empty if nothing is summed
+  Vector<Points> arrays_;  // of each sum
   PointRows rows_;
 };
 

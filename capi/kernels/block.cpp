@@ -15,21 +15,21 @@ class Block {
   static constexpr int lanes = width<T>;
 
  public:
-  explicit Block(const Walk<T>& walk) : walk_(walk) {}
+  explicit Block(const Walk& walk) : walk_(walk), scratch_(walk.scratch) {}
 
   void run(model::Counts& counts) {
     for (begin_ = walk_.begin; begin_ < walk_.end; begin_ += lanes) {
       used_ = walk_.end - begin_ < lanes ? static_cast<int>(walk_.end - begin_) : lanes;
       gather();
-      copy_all(walk_.seeds);
+      scratch_.copy(walk_.seeds);
       BlockReport<T> report;
       report.begin = begin_;
       report.used = used_;
       start_history(report);
-      for (std::int64_t i = 0; i < walk_.steps.count; ++i) take(walk_.steps.items[i], report);
-      copy_all(walk_.zeros);
-      for (std::int64_t i = 0; i < walk_.products.count; ++i) push_forward(walk_.products.items[i], 1);
-      for (std::int64_t i = 0; i < walk_.pulled.count; ++i) pull_back(walk_.pulled.items[i]);
+      for (const Step& step : walk_.steps) take(step, report);
+      scratch_.copy(walk_.zeros);
+      for (const Product& product : walk_.products) push_forward(product, 1);
+      for (const Adjoint& adjoint : walk_.pulled) pull_back(adjoint);
       note_non_finite(report, counts);
       scatter(report);
       write_reports(report, counts);
@@ -37,13 +37,15 @@ class Block {
   }
 
  private:
-  static V* vectors(T* scratch) { return reinterpret_cast<V*>(scratch); }
-  static const V* vectors(const T* scratch) { return reinterpret_cast<const V*>(scratch); }
-  static T* at(const Bound<T>& array, std::int64_t point) { return array.data + point * array.stride; }
+  T* numbers(At place) const { return reinterpret_cast<T*>(scratch_[place]); }
+  template <class X = T>
+  static X* at(const model::Points& array, std::int64_t point) {
+    return reinterpret_cast<X*>(array.data) + point * array.stride;
+  }
 
   // Lanes without a point of their own repeat the last one.
   template <class X>
-  void rows(const Bound<T>& array, X* (&row)[lanes]) const {
+  void rows(const model::Points& array, X* (&row)[lanes]) const {
     X* const first = at(array, begin_);
     if (used_ == lanes) {
 #pragma GCC unroll 16
@@ -55,93 +57,93 @@ class Block {
 
   void gather() {
     given_ = Mask<T>{};
-    for (std::int64_t i = 0; i < walk_.inputs.count; ++i) {
-      const Bound<T>& array = walk_.inputs.items[i];
-      V* const to = vectors(array.scratch);
-      if (array.stride == 0) {
-        if (begin_ == walk_.begin || !array.lasts)
-          for (std::int64_t c = 0; c < array.components; ++c) to[c] = array.data[c] - V{};
-        if (begin_ == walk_.begin) of_all_ |= bits_of(array.scratch, array.components);
+    for (const Bound& input : walk_.inputs) {
+      V* const to = scratch_[input.at];
+      if (input.array.stride == 0) {
+        const T* const values = at(input.array, 0);
+        if (begin_ == walk_.begin || !input.lasts)
+          for (std::int64_t c = 0; c < input.components; ++c) to[c] = values[c] - V{};
+        if (begin_ == walk_.begin) of_all_ |= bits_of(to, input.components);
         continue;
       }
       const T* from[lanes];
-      rows(array, from);
-      rows_to_vectors<T>(from, array.scratch, array.components);
-      given_ |= bits_of(array.scratch, array.components);
+      rows(input.array, from);
+      rows_to_vectors<T>(from, numbers(input.at), input.components);
+      given_ |= bits_of(to, input.components);
     }
     given_ |= of_all_;
   }
 
   void start_history(BlockReport<T>& report) const {
-    const Bound<double>& history = walk_.reports.history;
+    const model::Points& history = walk_.report[NEML2_REPORT_RESIDUAL_HISTORY];
     if (!history.data) return;
-    report.history = history.data + begin_ * history.stride;
+    report.history = at<double>(history, begin_);
     report.history_stride = history.stride;
     for (int l = 0; l < used_; ++l)
-      for (std::int64_t i = 0; i < history.components; ++i) report.history[l * history.stride + i] = no_number<double>;
+      for (std::int64_t i = 0; i < walk_.rules.miters; ++i) report.history[l * history.stride + i] = no_number<double>;
   }
 
-  void take(const Step<T>& step, BlockReport<T>& report) {
-    copy_all(step.begin);
+  void take(const Step& step, BlockReport<T>& report) {
+    scratch_.copy(step.begin);
     if (step.run.kernel) {
-      if (step.run.kernel->prepare) step.run.kernel->prepare(step.run.inputs, step.run.kept);
+      scratch_.prepare(step.run);
       for (std::int64_t pass = 1;; ++pass) {
-        call(step.run);
+        scratch_.call(step.run);
         if (pass >= step.passes) break;
-        copy(step.feedback);
+        scratch_.copy(step.feedback);
       }
     }
-    copy_all(step.pack);
+    scratch_.copy(step.pack);
     if (step.implicit) solve_implicit(*step.implicit, report);
     if (step.chain) derive(*step.chain);
   }
 
-  void solve_implicit(const Implicit<T>& system, BlockReport<T>& report) {
+  void solve_implicit(const Implicit& system, BlockReport<T>& report) {
     Trace* const trace = walk_.traces ? walk_.traces + system.number : nullptr;
-    const WideMask<T> failed = Newton<T>(system, walk_.rules, report, trace).run();
-    copy_all(system.unpack);
-    copy_all(system.iterates);
+    const WideMask<T> failed = Newton<T>(system, scratch_, walk_.rules, report, trace).run();
+    scratch_.copy(system.unpack);
+    scratch_.copy(system.iterates);
     if (any(failed)) mark_failed(system, __builtin_convertvector(failed, Mask<T>));
   }
 
-  void derive(const Chain<T>& chain) const {
-    for (std::int64_t i = 0; i < chain.operators.count; ++i) call(chain.operators.items[i]);
-    copy_all(chain.zeros);
-    for (std::int64_t i = 0; i < chain.products.count; ++i) push_forward(chain.products.items[i], chain.count);
+  void derive(const Chain& chain) const {
+    for (const Run& run : chain.operators) scratch_.call(run);
+    scratch_.copy(chain.zeros);
+    for (const Product& product : chain.products) push_forward(product, chain.count);
     if (chain.system && chain.count > 0) solve_sensitivity(chain);
-    copy_all(chain.unpack);
+    scratch_.copy(chain.unpack);
   }
 
-  void solve_sensitivity(const Chain<T>& chain) const {
+  void solve_sensitivity(const Chain& chain) const {
     // By the implicit function theorem, with the operator at the solution: a line search leaves another one.
-    const Implicit<T>& system = *chain.system;
-    if (walk_.rules.ls_max_iters > 1) call(system.system);
-    V* const right = vectors(chain.right);
+    const Implicit& system = *chain.system;
+    if (walk_.rules.ls_max_iters > 1) scratch_.call(system.system);
+    V* const right = scratch_[chain.right];
     for (std::int64_t i = 0; i < system.unknowns * chain.count; ++i) right[i] = -right[i];
     if (chain.count == 1 && system.newton_step.kernel) return solve_once(system, right);
-    copy_all(system.assemble);
-    solve<T>(vectors(system.jacobian), right, system.unknowns, chain.count);
+    scratch_.copy(system.assemble);
+    solve<T>(scratch_[system.jacobian], right, system.unknowns, chain.count);
   }
 
   // One direction is a Newton step more, from another residual; with row pivoting if that does not trust its pivots.
-  static void solve_once(const Implicit<T>& system, V* right) {
-    V* const r = vectors(system.r);
+  void solve_once(const Implicit& system, V* right) const {
+    V* const r = scratch_[system.r];
     for (std::int64_t i = 0; i < system.unknowns; ++i) r[i] = right[i];
-    call(system.newton_step);
-    const Mask<T> bad = *vectors(system.trusted) != T(1);
+    scratch_.call(system.newton_step);
+    const Mask<T> bad = *scratch_[system.trusted] != T(1);
     if (any(bad)) {
-      copy_all(system.assemble);
-      solve<T>(vectors(system.jacobian), right, system.unknowns, 1);
+      scratch_.copy(system.assemble);
+      solve<T>(scratch_[system.jacobian], right, system.unknowns, 1);
     }
-    for (std::int64_t i = 0; i < system.unknowns; ++i) right[i] = bad ? right[i] : vectors(system.step)[i];
+    for (std::int64_t i = 0; i < system.unknowns; ++i) right[i] = bad ? right[i] : scratch_[system.step][i];
   }
 
-  static void push_forward(const Product<T>& product, std::int64_t count) {
-    const V* const from = vectors(product.from);
+  void push_forward(const Product& product, std::int64_t count) const {
+    const V* const from = scratch_[product.from];
     for (std::int64_t r = 0; r < product.rows; ++r) {
-      const V* const row = vectors(product.block) + r * product.stride;
-      V* const to = vectors(product.to) + r * count;
-      if (!from)
+      const V* const row = scratch_[product.block] + r * product.stride;
+      V* const to = scratch_[product.to] + r * count;
+      if (product.from == nowhere)
         for (std::int64_t c = 0; c < product.columns; ++c) to[product.first + c] += row[c];
       else
         for (std::int64_t c = 0; c < product.columns; ++c)
@@ -149,35 +151,35 @@ class Block {
     }
   }
 
-  static void pull_back(const Adjoint<T>& adjoint) {
-    V* const to = vectors(adjoint.to);
+  void pull_back(const Adjoint& adjoint) const {
+    V* const to = scratch_[adjoint.to];
     for (std::int64_t r = 0; r < adjoint.rows; ++r)
       for (std::int64_t c = 0; c < adjoint.columns; ++c)
-        to[c] += vectors(adjoint.matrix)[r * adjoint.stride + c] * vectors(adjoint.from)[r];
+        to[c] += scratch_[adjoint.matrix][r * adjoint.stride + c] * scratch_[adjoint.from][r];
   }
 
   // So that nothing after them takes the unknowns of failed points for a solution.
-  static void mark_failed(const Implicit<T>& system, const Mask<T>& failed) {
-    for (std::int64_t i = 0; i < system.unpack.count; ++i) {
-      V* const values = vectors(system.unpack.items[i].to);
-      for (std::int64_t c = 0; c < system.unpack.items[i].components; ++c)
-        values[c] = failed ? all_of<V>(no_number<double>) : values[c];
+  void mark_failed(const Implicit& system, const Mask<T>& failed) const {
+    for (const Move& move : system.unpack) {
+      V* const values = scratch_[move.to];
+      for (std::int64_t c = 0; c < move.components; ++c) values[c] = failed ? all_of<V>(no_number<double>) : values[c];
     }
   }
 
   // x - x is zero or NaN: whatever bits of NaN are joined make one again. A sum would wait for every addition.
-  static Mask<T> bits_of(const T* scratch, std::int64_t components) {
-    const V* const values = vectors(scratch);
+  static Mask<T> bits_of(const V* values, std::int64_t components) {
     Mask<T> bits{};
     for (std::int64_t c = 0; c < components; ++c) bits |= __builtin_bit_cast(Mask<T>, values[c] - values[c]);
     return bits;
   }
-  static Mask<T> bits_of(const Matrix<T>& block) {
+  Mask<T> bits_of(const Bound& output) const { return bits_of(scratch_[output.at], output.components); }
+  Mask<T> bits_of(const Matrix& block) const {
     Mask<T> bits{};
-    if (!block.scratch) return bits;
-    if (block.row_stride == block.columns) return bits_of(block.scratch, block.sites * block.rows * block.columns);
+    if (block.at == nowhere) return bits;
+    const V* const values = scratch_[block.at];
+    if (block.row_stride == block.columns) return bits_of(values, block.sites * block.rows * block.columns);
     for (std::int64_t row = 0; row < block.sites * block.rows; ++row)
-      bits |= bits_of(block.scratch + row * block.row_stride * lanes, block.columns);
+      bits |= bits_of(values + row * block.row_stride, block.columns);
     return bits;
   }
   static Mask<T> non_finite_in(const Mask<T>& bits) { return __builtin_bit_cast(V, bits) != T(0); }
@@ -185,9 +187,8 @@ class Block {
   // By the rule of model::Marks.
   void note_non_finite(BlockReport<T>& report, model::Counts& counts) const {
     Mask<T> bits{};
-    for (std::int64_t i = 0; i < walk_.outputs.count; ++i)
-      bits |= bits_of(walk_.outputs.items[i].scratch, walk_.outputs.items[i].components);
-    for (std::int64_t i = 0; i < walk_.blocks.count; ++i) bits |= bits_of(walk_.blocks.items[i]);
+    for (const Bound& output : walk_.outputs) bits |= bits_of(output);
+    for (const Matrix& block : walk_.blocks) bits |= bits_of(block);
     const Mask<T> given = non_finite_in(given_);
     if (!any(given) && !any(report.status) && !any(non_finite_in(bits))) return;
     const WideMask<T> bad = __builtin_convertvector(non_finite_in(bits), WideMask<T>);
@@ -203,32 +204,32 @@ class Block {
   }
 
   // Inputs of a lane, before a result is written over them.
-  const T* given_to(const Bound<T>& array, int l) const { return at(array, begin_ + l); }
+  const T* given_to(const model::Points& array, int l) const { return at(array, begin_ + l); }
 
   bool gives_nan(int l) const {
-    for (std::int64_t i = 0; i < walk_.inputs.count; ++i)
-      for (std::int64_t c = 0; c < walk_.inputs.items[i].components; ++c)
-        if (const T x = given_to(walk_.inputs.items[i], l)[c]; x != x) return true;
+    for (const Bound& input : walk_.inputs)
+      for (std::int64_t c = 0; c < input.components; ++c)
+        if (const T x = given_to(input.array, l)[c]; x != x) return true;
     return false;
   }
 
   bool is_step_of_zero(const BlockReport<T>& report, int l) const {
     if (report.iterations[l] != 0 || report.residual_norm[l] - report.residual_norm[l] == 0.0) return false;
-    for (std::int64_t i = 0; i < walk_.increments.count; ++i)
-      if (*given_to(walk_.increments.items[i].now, l) == *given_to(walk_.increments.items[i].before, l)) return true;
+    for (const Increment& step : walk_.increments)
+      if (*given_to(step.now, l) == *given_to(step.before, l)) return true;
     return false;
   }
 
   // The first array that is not finite in a lane.
   model::Named reason(int l, bool given) const {
-    for (std::int64_t i = 0; given && i < walk_.inputs.count; ++i)
-      for (std::int64_t c = 0; c < walk_.inputs.items[i].components; ++c)
-        if (const T x = given_to(walk_.inputs.items[i], l)[c]; x - x != T(0)) return walk_.inputs.items[i].named;
-    for (std::int64_t i = 0; i < walk_.outputs.count; ++i)
-      if (non_finite_in(bits_of(walk_.outputs.items[i].scratch, walk_.outputs.items[i].components))[l])
-        return walk_.outputs.items[i].named;
-    for (std::int64_t i = 0; i < walk_.blocks.count; ++i)
-      if (non_finite_in(bits_of(walk_.blocks.items[i]))[l]) return walk_.blocks.items[i].named;
+    if (given)
+      for (const Bound& input : walk_.inputs)
+        for (std::int64_t c = 0; c < input.components; ++c)
+          if (const T x = given_to(input.array, l)[c]; x - x != T(0)) return input.named;
+    for (const Bound& output : walk_.outputs)
+      if (non_finite_in(bits_of(output))[l]) return output.named;
+    for (const Matrix& block : walk_.blocks)
+      if (non_finite_in(bits_of(block))[l]) return block.named;
     return {};
   }
 
@@ -242,50 +243,49 @@ class Block {
 
   void scatter(const BlockReport<T>& report) const {
     const bool all = all_are_good(report);
-    for (std::int64_t i = 0; i < walk_.outputs.count; ++i) scatter(walk_.outputs.items[i], report, all);
-    for (std::int64_t i = 0; i < walk_.blocks.count; ++i) scatter(walk_.blocks.items[i], report, all);
-    for (std::int64_t i = 0; i < walk_.iterates.count; ++i) {
-      const Bound<T>& array = walk_.iterates.items[i];
+    for (const Bound& output : walk_.outputs) scatter(output, report, all);
+    for (const Matrix& block : walk_.blocks) scatter(block, report, all);
+    for (const Bound& iterate : walk_.iterates)
       for (int l = 0; l < used_; ++l)
-        if (failed(report, l)) write(array, l);
-    }
+        if (failed(report, l)) write(iterate, l);
   }
 
-  void write(const Bound<T>& array, int l) const {
-    T* const to = at(array, begin_ + l);
-    for (std::int64_t c = 0; c < array.components; ++c) to[c] = array.scratch[c * lanes + l];
+  void write(const Bound& output, int l) const {
+    T* const to = at(output.array, begin_ + l);
+    const T* const from = numbers(output.at) + l;
+    for (std::int64_t c = 0; c < output.components; ++c) to[c] = from[c * lanes];
   }
 
   static void fill_nan(T* to, std::int64_t count) {
     for (std::int64_t c = 0; c < count; ++c) to[c] = no_number<T>;
   }
 
-  void scatter(const Bound<T>& array, const BlockReport<T>& report, bool all) const {
-    if (!array.data) return;
+  void scatter(const Bound& output, const BlockReport<T>& report, bool all) const {
+    if (!output.array.data) return;
     if (all) {
       T* to[lanes];
-      rows(array, to);
-      return vectors_to_rows<T>(array.scratch, to, array.components);
+      rows(output.array, to);
+      return vectors_to_rows<T>(numbers(output.at), to, output.components);
     }
     for (int l = 0; l < used_; ++l)
       if (has_results(report, l))
-        write(array, l);
+        write(output, l);
       else if (becomes_nan(report, l))
-        fill_nan(at(array, begin_ + l), array.components);
+        fill_nan(at(output.array, begin_ + l), output.components);
   }
 
-  void scatter(const Matrix<T>& block, const BlockReport<T>& report, bool all) const {
-    if (block.scratch && !walk_.input_first && all) {
+  void scatter(const Matrix& block, const BlockReport<T>& report, bool all) const {
+    if (block.at != nowhere && !walk_.input_first && all) {
       T* to[lanes];
-      for (int l = 0; l < lanes; ++l) to[l] = block.data + (begin_ + l) * block.stride;
+      for (int l = 0; l < lanes; ++l) to[l] = at(block.array, begin_ + l);
       for (std::int64_t row = 0; row < block.sites * block.rows; ++row) {
-        vectors_to_rows<T>(block.scratch + row * block.row_stride * lanes, to, block.columns);
+        vectors_to_rows<T>(numbers(block.at + row * block.row_stride), to, block.columns);
         for (int l = 0; l < lanes; ++l) to[l] += block.columns;
       }
       return;
     }
     for (int l = 0; l < used_; ++l) {
-      T* to = block.data + (begin_ + l) * block.stride;
+      T* const to = at(block.array, begin_ + l);
       if (has_results(report, l))
         write(block, l, to);
       else if (becomes_nan(report, l))
@@ -293,28 +293,29 @@ class Block {
     }
   }
 
-  void write(const Matrix<T>& block, int l, T* to) const {
+  void write(const Matrix& block, int l, T* to) const {
     const bool turned = walk_.input_first;
     const std::int64_t by_row = turned ? 1 : block.columns, by_column = turned ? block.rows : 1;
     for (std::int64_t site = 0; site < block.sites; ++site, to += block.rows * block.columns)
       for (std::int64_t i = 0; i < block.rows; ++i) {
-        const T* row = block.scratch ? block.scratch + (site * block.rows + i) * block.row_stride * lanes + l : nullptr;
-        for (std::int64_t j = 0; j < block.columns; ++j) to[i * by_row + j * by_column] = row ? row[j * lanes] : T(0);
+        const bool zero = block.at == nowhere;
+        const T* const row = zero ? nullptr : numbers(block.at + (site * block.rows + i) * block.row_stride) + l;
+        for (std::int64_t j = 0; j < block.columns; ++j) to[i * by_row + j * by_column] = zero ? T(0) : row[j * lanes];
       }
   }
 
   template <class X, class Values>
-  void write_report(const Bound<X>& array, const Values& values) const {
+  void write_report(int which, const Values& values) const {
+    const model::Points& array = walk_.report[which];
     if (!array.data) return;
-    for (int l = 0; l < used_; ++l) array.data[(begin_ + l) * array.stride] = static_cast<X>(values[l]);
+    for (int l = 0; l < used_; ++l) *at<X>(array, begin_ + l) = static_cast<X>(values[l]);
   }
 
   void write_reports(const BlockReport<T>& report, model::Counts& counts) const {
-    const Reports& reports = walk_.reports;
-    write_report(reports.status, report.status);
-    write_report(reports.iterations, report.iterations);
-    write_report(reports.residual_norm, report.residual_norm);
-    write_report(reports.suggested_cut, report.suggested_cut);
+    write_report<std::int32_t>(NEML2_REPORT_STATUS, report.status);
+    write_report<std::int32_t>(NEML2_REPORT_ITERATIONS, report.iterations);
+    write_report<double>(NEML2_REPORT_RESIDUAL_NORM, report.residual_norm);
+    write_report<double>(NEML2_REPORT_SUGGESTED_CUT, report.suggested_cut);
     if (!any(report.status)) {
       if (counts.count[newton::ok] == 0) counts.first[newton::ok] = begin_;
       counts.count[newton::ok] += used_;
@@ -328,20 +329,21 @@ class Block {
     }
   }
 
-  const Walk<T>& walk_;
+  const Walk& walk_;
+  const Scratch<T> scratch_;
   std::int64_t begin_ = 0;
   int used_ = 0;
   Mask<T> given_{}, of_all_{};  // bits of what is given: of the lanes, and of values that all points have
 };
 
 template <class T>
-void walk(const Walk<T>& points, model::Counts& counts) {
+void walk(const Walk& points, model::Counts& counts) {
   Block<T>(points).run(counts);
 }
 
 }  // namespace
 
-extern const Functions<double> double_functions = {width<double>, walk<double>};
-extern const Functions<float> float_functions = {width<float>, walk<float>};
+extern const Functions double_functions = {width<double>, sizeof(double), walk<double>};
+extern const Functions float_functions = {width<float>, sizeof(float), walk<float>};
 
 }  // namespace neml2_capi::kernels::NML2_INSTRUCTION_SET

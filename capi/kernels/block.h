@@ -1,12 +1,14 @@
 // What a block of material points goes through, as plain data: code for several instruction sets reads it.
 //
 // A block has as many points as a vector has lanes. Values stand in scratch memory as kernels take them: component c of
-// lane l at [c * lanes + l]. Counts of components are counts of vectors.
+// lane l at [c * lanes + l]. Counts of components are counts of vectors, and so are places: whatever the instruction set
+// and the type of the numbers, a plan is the same.
 #pragma once
 
 #include <cstdint>
 
 #include "capi/newton/settings.h"
+#include "capi/values/array.h"
 #include "capi/values/counts.h"
 #include "neml2_capi/kernels/c/neml2_kernel.h"
 
@@ -16,51 +18,49 @@ template <class X>
 struct List {
   const X* items = nullptr;
   std::int64_t count = 0;
+
+  [[gnu::always_inline]] const X* begin() const { return items; }
+  [[gnu::always_inline]] const X* end() const { return items + count; }
 };
+
+// A vector of the scratch, counted from its first one.
+using At = std::int64_t;
+inline constexpr At nowhere = -1;
 
 // A run of a kernel; none if `kernel` is null.
 struct Run {
   const neml2_kernel* kernel = nullptr;
-  const void* const* inputs = nullptr;
-  void* const* outputs = nullptr;
-  void* kept = nullptr;
+  void* const* arrays = nullptr;  // inputs, outputs, and what prepare() hands to run()
 };
 
-// Components that are copied from one place of the scratch to another; zeros if `from` is null.
-template <class T>
+// Components that are copied from one place of the scratch to another; zeros if they come from nowhere.
 struct Move {
-  const T* from;
-  T* to;
-  std::int64_t components;
+  At from = nowhere, to = nowhere;
+  std::int64_t components = 0;
 };
 
-// An array of the caller's, of `components` elements a point, `stride` elements apart; not bound if `data` is null.
-template <class T>
+// An array of the caller's, of `components` elements a point; not bound if it has no data.
 struct Bound {
-  T* data = nullptr;
-  std::int64_t stride = 0;
+  model::Points array;
   std::int64_t components = 1;
-  T* scratch = nullptr;
+  At at = nowhere;
   bool lasts = true;  // of an input: nothing writes over it, so that one value for all points is read once
   model::Named named = {};
 };
 
 // An array of derivatives of the caller's, (sites, rows, columns) a point, and where they are found in the scratch; zeros
-// if `scratch` is null.
-template <class T>
+// if that is nowhere.
 struct Matrix {
-  T* data = nullptr;
-  std::int64_t stride = 0;
+  model::Points array;
   std::int64_t sites = 1, rows = 1, columns = 1;
-  const T* scratch = nullptr;
-  std::int64_t row_stride = 1;  // in vectors
+  At at = nowhere;
+  std::int64_t row_stride = 1;
   model::Named named = {};
 };
 
 // A scalar input and its value a step before, such as the time.
-template <class T>
 struct Increment {
-  Bound<T> now, before;
+  model::Points now, before;
 };
 
 // What Newton's method did to a system, over all blocks of a walk.
@@ -73,102 +73,89 @@ struct Trace {
 };
 
 // The unknowns that make a residual vanish. As packages return it, the residual is -r.
-template <class T>
 struct Implicit {
   std::int64_t number = 0;  // among the systems of the model
   bool is_cut = false;      // if a point fails, substeps follow
   std::int64_t unknowns = 0;
-  Run system;                   // the Jacobian, in blocks, and the residual at `u`
-  Run residual;                 // at `trial`
-  Run newton_step;              // from both; if its pivots were bad for a lane, `trusted` is not 1
-  List<Move<T>> assemble = {};  // the blocks of the Jacobian, into one matrix
-  T *u = nullptr, *r = nullptr, *jacobian = nullptr, *step = nullptr, *trial = nullptr, *trial_residual = nullptr;
-  T *trusted = nullptr, *pivoted = nullptr;  // the latter: a step by row pivoting
-  List<Move<T>> unpack = {};                 // the solution, into the values
-  List<Move<T>> iterates = {};               // the last iterate, of unknowns that stand in pieces
+  Run system;                // the Jacobian, in blocks, and the residual at `u`
+  Run residual;              // at `trial`
+  Run newton_step;           // from both; if its pivots were bad for a lane, `trusted` is not 1
+  List<Move> assemble = {};  // the blocks of the Jacobian, into one matrix
+  At u = nowhere, r = nowhere, jacobian = nowhere, step = nowhere, trial = nowhere, trial_residual = nowhere;
+  At trusted = nowhere, pivoted = nowhere;  // the latter: a step by row pivoting
+  List<Move> unpack = {};                   // the solution, into the values
+  List<Move> iterates = {};                 // the last iterate, of unknowns that stand in pieces
 };
 
 // A block of derivatives (rows, columns), whose rows are `stride` vectors apart, times directions (columns, count), added
-// to `to` (rows, count). If `from` is null, the directions are columns of the unit matrix, from the column `first` on.
-template <class T>
+// to `to` (rows, count). If they come from nowhere, the directions are columns of the unit matrix, from the column `first`
+// on.
 struct Product {
-  const T* block;
+  At block;
   std::int64_t stride, rows, columns;
-  const T* from;
+  At from;
   std::int64_t first;
-  T* to;
+  At to;
 };
 
 // The transpose of (rows, columns) of a matrix of the scratch, times `from`, added to `to`.
-template <class T>
 struct Adjoint {
-  const T* matrix;
+  At matrix;
   std::int64_t stride, rows, columns;
-  const T* from;
-  T* to;
+  At from, to;
 };
 
 // What a segment does to `count` directions, by the chain rule.
-template <class T>
 struct Chain {
   List<Run> operators = {};
-  List<Move<T>> zeros = {};  // what products are added to
-  List<Product<T>> products = {};
-  const Implicit<T>* system = nullptr;  // of an implicit one: -(dr/du)^-1 times `right`, in its place
-  T* right = nullptr;
-  List<Move<T>> unpack = {};  // what follows for unknowns that stand in pieces
+  List<Move> zeros = {};  // what products are added to
+  List<Product> products = {};
+  const Implicit* system = nullptr;  // of an implicit one: -(dr/du)^-1 times `right`, in its place
+  At right = nowhere;
+  List<Move> unpack = {};  // what follows for unknowns that stand in pieces
   std::int64_t count = 0;
 };
 
 // A segment: a forward one is `run` alone; of an implicit one that is the predictor.
-template <class T>
 struct Step {
-  List<Move<T>> begin = {};
+  List<Move> begin = {};
   Run run;
   std::int64_t passes = 1;
-  Move<T> feedback = {nullptr, nullptr, 0};  // between two passes
-  List<Move<T>> pack = {};
-  const Implicit<T>* implicit = nullptr;
-  const Chain<T>* chain = nullptr;  // if derivatives are wanted
-};
-
-// Arrays of reports; elements are int32 or double.
-struct Reports {
-  Bound<std::int32_t> status, iterations;
-  Bound<double> residual_norm, suggested_cut, history;
+  Move feedback = {};  // between two passes
+  List<Move> pack = {};
+  const Implicit* implicit = nullptr;
+  const Chain* chain = nullptr;  // if derivatives are wanted
 };
 
 // Points [begin, end) of the caller's arrays, through all segments.
-template <class T>
 struct Walk {
   std::int64_t begin = 0, end = 0;
-  List<Bound<T>> inputs;   // parameters, tangents and cotangents too
-  List<Bound<T>> outputs;  // also those that are not bound: they decide whether a point is finite
-  List<Increment<T>> increments;
-  List<Bound<T>> iterates;  // unknowns, written if a point failed
-  List<Move<T>> seeds;      // tangents, to where directions begin
-  List<Matrix<T>> blocks;   // derivatives of all kinds
-  List<Move<T>> zeros;      // what products of derivatives with tangents and cotangents are added to
-  List<Product<T>> products;
-  List<Adjoint<T>> pulled;
-  List<Step<T>> steps;
+  char* scratch = nullptr;
+  List<Bound> inputs;   // parameters, tangents and cotangents too
+  List<Bound> outputs;  // also those that are not bound: they decide whether a point is finite
+  List<Increment> increments;
+  List<Bound> iterates;  // unknowns, written if a point failed
+  List<Move> seeds;      // tangents, to where directions begin
+  List<Matrix> blocks;   // derivatives of all kinds
+  List<Move> zeros;      // what products of derivatives with tangents and cotangents are added to
+  List<Product> products;
+  List<Adjoint> pulled;
+  List<Step> steps;
   newton::Settings rules;
-  Reports reports;
-  Trace* traces = nullptr;   // by system, if the log wants them
-  bool mark_failed = false;  // NaN for results of failed points; else they are left as they are
-  bool input_first = false;  // blocks are transposed
+  const model::Points* report = nullptr;  // by NEML2_REPORT_*
+  Trace* traces = nullptr;                // by system, if the log wants them
+  bool mark_failed = false;               // NaN for results of failed points; else they are left as they are
+  bool input_first = false;               // blocks are transposed
 };
 
-// The functions for one instruction set.
-template <class T>
+// The functions for one instruction set and one type of numbers.
 struct Functions {
-  int lanes;
-  void (*walk)(const Walk<T>& walk, model::Counts& counts);
+  std::int32_t lanes, real_size;
+  void (*walk)(const Walk& walk, model::Counts& counts);
 };
 
-// By the name of a target of kernels: "x86-64-v3". Null if this library has no code for it, or this machine does not
-// run it.
-template <class T>
-const Functions<T>* functions(const char* target);
+// By the name of a target of kernels, "x86-64-v3", and the size of their numbers. Null if this library has no code for
+// it, or this machine does not run it.
+const Functions* functions(const char* target, std::int64_t real_size);
 
 }  // namespace neml2_capi::kernels

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "capi/base/error.h"
+#include "capi/kernels/workspace.h"
 
 namespace neml2_capi::kernels {
 
@@ -18,6 +19,8 @@ Engine::Engine(const artifact::Metadata& metadata, const Boundary& boundary, std
   }
 }
 
+Engine::~Engine() = default;
+
 const std::string& Engine::reason(Asked asked) const {
   if (!reason_.empty()) return reason_;
   const Pool& pool = pools_[asked.index()];
@@ -31,7 +34,7 @@ void Engine::try_out(Asked asked) const {
   Pool& pool = pools_[asked.index()];
   if (pool.tried.load(std::memory_order_relaxed)) return;
   try {
-    std::unique_ptr<Workspace> made = make_workspace(*folder_, metadata_, boundary_, asked);
+    std::unique_ptr<Workspace> made = std::make_unique<Workspace>(*folder_, metadata_, boundary_, asked);
     pool.waiting.reserve(pool.made);
     give_back(std::move(made), asked);
   } catch (const Error& error) {
@@ -53,7 +56,7 @@ std::unique_ptr<Workspace> Engine::take(Asked asked) const {
     ++pool.made;
   }
   try {
-    return make_workspace(*folder_, metadata_, boundary_, asked);
+    return std::make_unique<Workspace>(*folder_, metadata_, boundary_, asked);
   } catch (...) {
     forget(asked);
     throw;
@@ -70,11 +73,11 @@ void Engine::give_back(std::unique_ptr<Workspace> workspace, Asked asked) const 
   pools_[asked.index()].waiting.push_back(std::move(workspace));
 }
 
-void Engine::run(const Request& request, Asked asked, std::int64_t begin, std::int64_t end,
-                 model::Counts& counts) const {
+void Engine::run(const model::Bindings& arrays, const newton::Settings& rules, Asked asked, std::int64_t begin,
+                 std::int64_t end, model::Counts& counts) const {
   std::unique_ptr<Workspace> workspace = take(asked);
   try {
-    workspace->run(request, begin, end, counts);
+    workspace->run(arrays, rules, begin, end, counts);
   } catch (...) {
     forget(asked);
     throw;

@@ -8,15 +8,22 @@
 #include <vector>
 
 #include "capi/base/locks.h"
-#include "capi/kernels/workspace.h"
+#include "capi/kernels/boundary.h"
+#include "capi/kernels/folder.h"
+#include "capi/newton/settings.h"
+#include "capi/values/bindings.h"
+#include "capi/values/counts.h"
 
 namespace neml2_capi::kernels {
+
+class Workspace;
 
 class Engine {
  public:
   // Takes the kernels of a model that has no packages, or opens those beside the packages. Throws std::bad_alloc alone:
   // if there are none, or they do not fit, reason() says so. The metadata must outlive it.
   Engine(const artifact::Metadata& metadata, const Boundary& boundary, std::shared_ptr<const Folder> folder);
+  ~Engine();
 
   // Are there kernels at all?
   bool exists() const { return exists_; }
@@ -26,7 +33,8 @@ class Engine {
   std::string target() const { return folder_ ? folder_->target() : std::string(); }
 
   // Points [begin, end) of the arrays. Any number of threads may do so at once.
-  void run(const Request& request, Asked asked, std::int64_t begin, std::int64_t end, model::Counts& counts) const;
+  void run(const model::Bindings& arrays, const newton::Settings& rules, Asked asked, std::int64_t begin,
+           std::int64_t end, model::Counts& counts) const;
 
  private:
   // Workspaces of one kind that wait for a thread.

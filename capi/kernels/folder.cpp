@@ -29,11 +29,7 @@ constexpr std::int64_t version = 1;
 constexpr const char* targets[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2", "aarch64"};
 
 int lanes_on(const std::string& target, DType real) {
-  if (real == DType::float32) {
-    const auto* found = functions<float>(target.c_str());
-    return found ? found->lanes : 0;
-  }
-  const auto* found = functions<double>(target.c_str());
+  const Functions* found = functions(target.c_str(), itemsize(real));
   return found ? found->lanes : 0;
 }
 

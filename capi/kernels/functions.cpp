@@ -6,57 +6,33 @@
 
 namespace neml2_capi::kernels {
 
-#define NML2_DECLARE(set)                          \
-  namespace set {                                  \
-  extern const Functions<double> double_functions; \
-  extern const Functions<float> float_functions;   \
-  }
-
-NML2_DECLARE(portable)
+namespace portable {
+extern const Functions double_functions, float_functions;
+}
 #if defined(__x86_64__)
-NML2_DECLARE(avx2)
-NML2_DECLARE(avx512)
+namespace avx2 {
+extern const Functions double_functions, float_functions;
+}
+namespace avx512 {
+extern const Functions double_functions, float_functions;
+}
 #endif
 
-namespace {
-
-enum class Set { none, portable, avx2, avx512 };
-
-Set set_of(const char* target) {
+const Functions* functions(const char* target, std::int64_t real_size) {
+  const bool doubles = real_size == sizeof(double);
   const auto is = [target](const char* name) { return std::strcmp(target, name) == 0; };
 #if defined(__x86_64__)
   const auto all = [](auto... names) { return (processor::has(names) && ...); };
-  if (is("x86-64-v2")) return all("sse4.2") ? Set::portable : Set::none;
-  if (is("x86-64-v3")) return all("avx2", "fma", "bmi2") ? Set::avx2 : Set::none;
-  if (is("x86-64-v4")) return all("avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512cd") ? Set::avx512 : Set::none;
+  if (is("x86-64-v4") && all("avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512cd"))
+    return doubles ? &avx512::double_functions : &avx512::float_functions;
+  if (is("x86-64-v3") && all("avx2", "fma", "bmi2")) return doubles ? &avx2::double_functions : &avx2::float_functions;
+  if (!is("x86-64-v2") || !all("sse4.2")) return nullptr;
 #elif defined(__aarch64__)
-  if (is("aarch64")) return Set::portable;
-#endif
-  return Set::none;
-}
-
-}  // namespace
-
-#if defined(__x86_64__)
-#define NML2_SELECT(type, of_type)                       \
-  template <>                                            \
-  const Functions<type>* functions(const char* target) { \
-    switch (set_of(target)) {                            \
-      case Set::avx512: return &avx512::of_type;         \
-      case Set::avx2: return &avx2::of_type;             \
-      case Set::portable: return &portable::of_type;     \
-      default: return nullptr;                           \
-    }                                                    \
-  }
+  if (!is("aarch64")) return nullptr;
 #else
-#define NML2_SELECT(type, of_type)                                         \
-  template <>                                                              \
-  const Functions<type>* functions(const char* target) {                   \
-    return set_of(target) == Set::portable ? &portable::of_type : nullptr; \
-  }
+  return nullptr;
 #endif
-
-NML2_SELECT(double, double_functions)
-NML2_SELECT(float, float_functions)
+  return doubles ? &portable::double_functions : &portable::float_functions;
+}
 
 }  // namespace neml2_capi::kernels

@@ -4,16 +4,17 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "capi/artifact/metadata.h"
 #include "capi/base/error.h"
 #include "capi/kernels/block.h"
+#include "capi/kernels/boundary.h"
 #include "capi/kernels/folder.h"
 #include "capi/kernels/groups.h"
 #include "capi/kernels/memory.h"
-#include "capi/kernels/request.h"
 
 namespace neml2_capi::kernels {
 
@@ -22,67 +23,69 @@ namespace neml2_capi::kernels {
 }
 
 // Components side by side in the scratch.
-template <class T>
 struct Place {
-  T* at = nullptr;
+  At at = nowhere;
   std::int64_t components = 0;
 };
+using Places = std::vector<Place>;
+
+// An array of the caller's that goes to a place, or comes from it.
+inline Bound bound(const Place& place, model::Part part, std::size_t i, const model::Points& array = {}) {
+  return {array, place.components, place.at, true, {part, static_cast<std::int64_t>(i)}};
+}
 
 // A block of derivatives that a kernel of a segment returns: of an output of a forward segment, or of the residual from a
 // row on, with respect to a value or parameter, from a column on.
-template <class T>
 struct Local {
   std::string output, input;
   bool of_parameter = false;
   std::int64_t row = 0;
-  const T* block = nullptr;
+  At block = nowhere;
   std::int64_t stride = 0, rows = 0, columns = 0, column = 0;
 };
 
 // The derivatives that a segment has.
-template <class T>
 struct Links {
   std::vector<Run> operators;
-  std::vector<Local<T>> locals;
-  const Implicit<T>* system = nullptr;
+  std::vector<Local> locals;
+  const Implicit* system = nullptr;
   std::vector<Part> unknowns;  // of the system
 };
 
-template <class T>
 class Layout {
  public:
-  using Places = std::vector<Place<T>>;
-
-  Layout(const Folder& folder, Asked asked, const Functions<T>& functions)
+  Layout(const Folder& folder, Asked asked, const Functions& functions)
       : folder_(folder), asked_(asked), functions_(functions) {}
   Layout(const Layout&) = delete;
   Layout& operator=(const Layout&) = delete;
 
-  Place<T> place(std::int64_t components) {
-    const auto bytes = static_cast<std::size_t>(components * functions_.lanes) * sizeof(T);
-    return {static_cast<T*>(memory.take(bytes)), components};
-  }
-  T* offset(T* at, std::int64_t components) const { return at + components * functions_.lanes; }
-  const T* offset(const T* at, std::int64_t components) const { return at + components * functions_.lanes; }
-
-  const Place<T>& value(const std::string& name) const { return found(values, name, "nothing before makes it"); }
-  const Place<T>& parameter(const std::string& name) const { return found(parameters, name, "it is no parameter"); }
+  Place place(std::int64_t components) { return {std::exchange(size_, size_ + components), components}; }
+  const Place& value(const std::string& name) const { return found(values, name, "nothing before makes it"); }
+  const Place& parameter(const std::string& name) const { return found(parameters, name, "it is no parameter"); }
 
   void add(const artifact::Segment& segment) {
     links.emplace_back();
     std::visit([&](const auto& one) { add(one); }, segment);
   }
 
+  // Returns memory for all that has a place. Kernels run on it from then on.
+  char* make_scratch() {
+    const std::int64_t bytes = functions_.lanes * functions_.real_size;
+    char* const scratch = static_cast<char*>(memory.take(static_cast<std::size_t>(size_ * bytes)));
+    for (const auto& [array, at] : arrays_) *array = scratch + at * bytes;
+    return scratch;
+  }
+
   Memory memory;
-  std::map<std::string, Place<T>> values, parameters;
-  std::vector<Place<T>> iterates;    // by unknown: the last of them
+  std::map<std::string, Place> values, parameters;
+  Places iterates;                   // by unknown: the last of them
   std::vector<std::string> systems;  // by implicit segment: its name
-  std::vector<Step<T>> steps;
-  std::vector<Links<T>> links;  // by step
+  std::vector<Step> steps;
+  std::vector<Links> links;  // by step
 
  private:
-  static const Place<T>& found(const std::map<std::string, Place<T>>& places, const std::string& name,
-                               const char* otherwise) {
+  static const Place& found(const std::map<std::string, Place>& places, const std::string& name,
+                            const char* otherwise) {
     const auto it = places.find(name);
     if (it == places.end()) refuse(name, otherwise);
     return it->second;
@@ -92,7 +95,7 @@ class Layout {
   // yet get one.
   Run run_of(const std::string& package, const Places& inputs, Places& outputs) {
     const neml2_kernel& kernel = folder_.find(package);
-    if (kernel.lanes != functions_.lanes || kernel.real_size != static_cast<std::int32_t>(sizeof(T)))
+    if (kernel.lanes != functions_.lanes || kernel.real_size != functions_.real_size)
       refuse(package, "its kernel has other lanes");
     for (auto i = static_cast<std::int32_t>(outputs.size()); i < kernel.output_count; ++i)
       outputs.push_back(place(kernel.outputs[i].components));
@@ -104,11 +107,12 @@ class Layout {
     };
     check(kernel.inputs, kernel.input_count, inputs);
     check(kernel.outputs, kernel.output_count, outputs);
-    std::vector<const void*> from;
-    std::vector<void*> to;
-    for (const Place<T>& each : inputs) from.push_back(each.at);
-    for (const Place<T>& each : outputs) to.push_back(each.at);
-    return {&kernel, memory.keep(from).items, memory.keep(to).items, place(kernel.kept).at};
+    Places all = inputs;
+    all.insert(all.end(), outputs.begin(), outputs.end());
+    all.push_back(place(kernel.kept));
+    auto** const arrays = static_cast<void**>(memory.take(all.size() * sizeof(void*)));
+    for (std::size_t i = 0; i < all.size(); ++i) arrays_.emplace_back(arrays + i, all[i].at);
+    return {&kernel, arrays};
   }
 
   Places arguments(const artifact::NamedGraph& graph) const {
@@ -123,7 +127,7 @@ class Layout {
     const artifact::NamedGraph& graph = segment.value;
     const Places given = arguments(graph);
     Places made;
-    Step<T> step;
+    Step step;
     step.run = run_of(by_values ? segment.jacobian_package : graph.package, given, made);
     const std::size_t count = graph.outputs.size();
     if (made.size() != count + (by_values ? segment.pairs.size() : 0))
@@ -153,8 +157,8 @@ class Layout {
   // A place for each group, one after the other.
   Places places_of(const Groups& groups) {
     Places places;
-    T* const all = place(groups.size).at;
-    for (const Group& group : groups.all) places.push_back({offset(all, group.first), group.size()});
+    const At all = place(groups.size).at;
+    for (const Group& group : groups.all) places.push_back({all + group.first, group.size()});
     return places;
   }
 
@@ -169,36 +173,36 @@ class Layout {
   }
 
   // A value into its part of packed groups, or a part into its value.
-  void move(std::vector<Move<T>>& moves, const Part& part, const T* from, T* to, bool pack) const {
+  static void move(std::vector<Move>& moves, const Part& part, At from, At to, bool pack) {
     if (part.is_whole()) return moves.push_back({from, to, part.size()});
     for (std::int64_t i = 0; i < part.pieces; ++i)
-      moves.push_back({offset(from, i * (pack ? part.piece : part.apart)),
-                       offset(to, i * (pack ? part.apart : part.piece)), part.piece});
+      moves.push_back(
+          {from + i * (pack ? part.piece : part.apart), to + i * (pack ? part.apart : part.piece), part.piece});
   }
 
   // The Jacobian in one matrix; if it is returned as one block, that is the matrix.
-  void assemble(const Places& blocks, const Groups& rows, const Groups& columns, Implicit<T>& system) {
+  void assemble(const Places& blocks, const Groups& rows, const Groups& columns, Implicit& system) {
     system.jacobian = blocks.front().at;
     if (rows.all.size() == 1 && rows.all.front().sites == 1) return;
     const std::int64_t n = system.unknowns;
     system.jacobian = place(n * n).at;
-    std::vector<Move<T>> moves = {{nullptr, system.jacobian, n * n}};  // sites do not depend on each other
+    std::vector<Move> moves = {{nowhere, system.jacobian, n * n}};  // sites do not depend on each other
     for (std::size_t i = 0; i < rows.all.size(); ++i)
       for (std::size_t j = 0; j < columns.all.size(); ++j)
         for (const SubMatrix& matrix : sub_matrices(rows.all[i], columns.all[j]))
           for (std::int64_t r = 0; r < matrix.rows; ++r)
-            moves.push_back({offset(blocks[i * columns.all.size() + j].at, matrix.at + r * matrix.stride),
-                             offset(system.jacobian, (matrix.row + r) * n + matrix.column), matrix.columns});
+            moves.push_back({blocks[i * columns.all.size() + j].at + matrix.at + r * matrix.stride,
+                             system.jacobian + (matrix.row + r) * n + matrix.column, matrix.columns});
     system.assemble = memory.keep(moves);
   }
 
   void add(const artifact::ImplicitSegment& segment) {
     const std::string& who = segment.residual_package;
     if (segment.jacobian_package.empty()) refuse(who, "it has no Jacobian");
-    Step<T> step;
+    Step step;
     predict(segment, step);
 
-    Implicit<T> system;
+    Implicit system;
     system.number = std::ssize(systems);
     systems.push_back(who);
     system.is_cut = segment.max_substepping_level > 0;
@@ -239,51 +243,51 @@ class Layout {
     if (asked_.by_values) add_sensitivity(segment, operands(unknowns), r, g);
     if (asked_.by_parameters) add_parameter_sensitivity(segment, operands(unknowns), r);
 
-    std::vector<Move<T>> pack, unpack, iterate;
+    std::vector<Move> pack, unpack, iterate;
     for (const Part& part : g.parts)
-      move(pack, part, sized(value(part.name), part), offset(givens.front().at, part.first), true);
+      move(pack, part, sized(value(part.name), part), givens.front().at + part.first, true);
     for (const Part& part : u.parts) {
-      T* const to = offset(system.u, part.first);
-      Place<T>& guess = values[part.name];
-      if (!guess.at) guess = place(part.size());  // zeros
+      const At to = system.u + part.first;
+      Place& guess = values[part.name];
+      if (guess.at == nowhere) guess = place(part.size());  // zeros
       move(pack, part, sized(guess, part), to, true);
       guess = place(part.size());
       move(unpack, part, to, guess.at, false);
-      iterates.push_back(part.is_whole() ? Place<T>{to, part.size()} : place(part.size()));
+      iterates.push_back(part.is_whole() ? Place{to, part.size()} : place(part.size()));
       if (!part.is_whole()) move(iterate, part, to, iterates.back().at, false);
     }
     links.back().unknowns = u.parts;
     step.pack = memory.keep(pack);
     system.unpack = memory.keep(unpack);
     system.iterates = memory.keep(iterate);
-    step.implicit = links.back().system = memory.keep(std::vector<Implicit<T>>{system}).items;
+    step.implicit = links.back().system = memory.keep(std::vector<Implicit>{system}).items;
     steps.push_back(step);
   }
 
-  const T* sized(const Place<T>& from, const Part& part) const {
+  static At sized(const Place& from, const Part& part) {
     if (from.components != part.size()) refuse(part.name, "it has another size before");
     return from.at;
   }
 
-  Move<T> whole(const Place<T>& from, const Place<T>& to, const std::string& name) const {
+  static Move whole(const Place& from, const Place& to, const std::string& name) {
     if (from.components != to.components) refuse(name, "it has another size before");
     return {from.at, to.at, to.components};
   }
 
-  void predict(const artifact::ImplicitSegment& segment, Step<T>& step) {
+  void predict(const artifact::ImplicitSegment& segment, Step& step) {
     if (!segment.predictor) return;
-    std::vector<Move<T>> begin;
+    std::vector<Move> begin;
     if (segment.feedback) {
       const artifact::Feedback& feedback = *segment.feedback;
-      const Place<T> first = place(feedback.sub_batch_shape.then(feedback.base_shape).product());
+      const Place first = place(feedback.sub_batch_shape.then(feedback.base_shape).product());
       values[feedback.input] = first;
-      begin.push_back({nullptr, first.at, first.components});
+      begin.push_back({nowhere, first.at, first.components});
       step.passes = feedback.iterations;
     }
     // An unknown that nothing made before starts at zero.
     for (const artifact::Group& group : segment.unknowns)
       for (const artifact::Variable& variable : group.variables)
-        if (Place<T>& guess = values[variable.name]; !guess.at) guess = place(variable.point_shape().product());
+        if (Place& guess = values[variable.name]; guess.at == nowhere) guess = place(variable.point_shape().product());
     const artifact::NamedGraph& graph = *segment.predictor;
     Places outputs;
     step.run = run_of(graph.package, arguments(graph), outputs);
@@ -314,13 +318,13 @@ class Layout {
   }
 
   // The columns of a variable in a matrix of a block.
-  Local<T> local(const T* block, const SubMatrix& matrix, const Part& part) const {
+  static Local local(At block, const SubMatrix& matrix, const Part& part) {
     const std::int64_t column = part.first + matrix.site * part.apart - matrix.column;
     return {"",
             part.name,
             false,
             matrix.row,
-            offset(block, matrix.at + column),
+            block + matrix.at + column,
             matrix.stride,
             matrix.rows,
             part.piece,
@@ -343,12 +347,14 @@ class Layout {
     for (const artifact::Pair& pair : segment.parameter_sensitivity->pairs) columns[pair.input] = pair.column;
     for (const auto& [name, column] : columns)
       links.back().locals.push_back(
-          {"", name, true, 0, offset(matrices[1].at, column), width, rows.size, parameter(name).components});
+          {"", name, true, 0, matrices[1].at + column, width, rows.size, parameter(name).components});
   }
 
   const Folder& folder_;
   const Asked asked_;
-  const Functions<T>& functions_;
+  const Functions& functions_;
+  std::int64_t size_ = 0;                           // of the scratch
+  std::vector<std::pair<void**, At>> arrays_ = {};  // of kernels, whose addresses follow
 };
 
 }  // namespace neml2_capi::kernels

@@ -12,6 +12,11 @@
 
 namespace neml2_capi::kernels {
 
+template <class X>
+List<X> list(const std::vector<X>& items) {
+  return {items.data(), static_cast<std::int64_t>(items.size())};
+}
+
 class Memory {
  public:
   // Zeros, aligned for every vector.

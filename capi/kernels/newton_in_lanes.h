@@ -35,22 +35,36 @@ struct BlockReport : newton::Report<InLanes<T>> {
   BlockReport() : newton::Report<InLanes<T>>{{}, {}, {}, InLanes<T>::number(1.0)} {}
 };
 
-[[gnu::always_inline]] inline void call(const Run& run) { run.kernel->run(run.inputs, run.outputs, run.kept); }
-
+// The scratch of a block, and what is done there.
 template <class T>
-[[gnu::always_inline]] inline void copy(const Move<T>& move) {
-  const auto* from = reinterpret_cast<const Lanes<T>*>(move.from);
-  auto* to = reinterpret_cast<Lanes<T>*>(move.to);
-  if (from)
-    for (std::int64_t i = 0; i < move.components; ++i) to[i] = from[i];
-  else
-    for (std::int64_t i = 0; i < move.components; ++i) to[i] = Lanes<T>{};
-}
+struct Scratch {
+  using V = Lanes<T>;
+  V* const first;
 
-template <class T>
-[[gnu::always_inline]] inline void copy_all(const List<Move<T>>& moves) {
-  for (std::int64_t i = 0; i < moves.count; ++i) copy(moves.items[i]);
-}
+  [[gnu::always_inline]] explicit Scratch(char* memory) : first(reinterpret_cast<V*>(memory)) {}
+  [[gnu::always_inline]] V* operator[](At place) const { return first + place; }
+
+  [[gnu::always_inline]] static void call(const Run& run) {
+    const neml2_kernel& kernel = *run.kernel;
+    void* const* const outputs = run.arrays + kernel.input_count;
+    kernel.run(run.arrays, outputs, outputs[kernel.output_count]);
+  }
+  [[gnu::always_inline]] static void prepare(const Run& run) {
+    const neml2_kernel& kernel = *run.kernel;
+    if (kernel.prepare) kernel.prepare(run.arrays, run.arrays[kernel.input_count + kernel.output_count]);
+  }
+  [[gnu::always_inline]] void copy(const Move& move) const {
+    const V* const from = first + move.from;
+    V* const to = first + move.to;
+    if (move.from != nowhere)
+      for (std::int64_t i = 0; i < move.components; ++i) to[i] = from[i];
+    else
+      for (std::int64_t i = 0; i < move.components; ++i) to[i] = V{};
+  }
+  [[gnu::always_inline]] void copy(const List<Move>& moves) const {
+    for (const Move& move : moves) copy(move);
+  }
+};
 
 template <class T>
 class Newton {
@@ -61,8 +75,9 @@ class Newton {
 
  public:
   // `trace` may be null.
-  Newton(const Implicit<T>& system, const newton::Settings& settings, BlockReport<T>& block, Trace* trace)
-      : s_(system), settings_(settings), block_(block), trace_(trace), n_(system.unknowns) {}
+  Newton(const Implicit& system, const Scratch<T>& scratch, const newton::Settings& settings, BlockReport<T>& block,
+         Trace* trace)
+      : s_(system), scratch_(scratch), settings_(settings), block_(block), trace_(trace), n_(system.unknowns) {}
 
   // Returns the lanes that failed.
   WM run() {
@@ -91,13 +106,13 @@ class Newton {
   }
 
  private:
-  static V* vectors(T* scratch) { return reinterpret_cast<V*>(scratch); }
-  V* u() const { return vectors(s_.u); }
-  V* trial() const { return vectors(s_.trial); }
-  V* step() const { return vectors(s_.step); }
+  static void call(const Run& run) { Scratch<T>::call(run); }
+  V* u() const { return scratch_[s_.u]; }
+  V* trial() const { return scratch_[s_.trial]; }
+  V* step() const { return scratch_[s_.step]; }
   bool searches() const { return settings_.ls_max_iters > 1; }
   // What tells how good a point is: the residual of the last trial, or of the system.
-  const V* r() const { return vectors(searches() ? s_.trial_residual : s_.r); }
+  const V* r() const { return scratch_[searches() ? s_.trial_residual : s_.r]; }
 
   static Mask<T> narrow(const WM& mask) { return __builtin_convertvector(mask, Mask<T>); }
   static W widened(const V& x) { return __builtin_convertvector(x, W); }
@@ -115,18 +130,18 @@ class Newton {
       return;
     }
     call(s_.newton_step);
-    const Mask<T> bad = (*vectors(s_.trusted) != T(1)) & narrow(active_);
+    const Mask<T> bad = (*scratch_[s_.trusted] != T(1)) & narrow(active_);
     singular_ = WM{};
     if (!any(bad)) return;
-    V* const pivoted = vectors(s_.pivoted);
+    V* const pivoted = scratch_[s_.pivoted];
     singular_ = __builtin_convertvector(solve_by_pivoting(pivoted) & bad, WM);
     for (std::int64_t k = 0; k < n_; ++k) step()[k] = bad ? pivoted[k] : step()[k];
   }
 
   Mask<T> solve_by_pivoting(V* to) {
-    copy_all(s_.assemble);
-    for (std::int64_t k = 0; k < n_; ++k) to[k] = vectors(s_.r)[k];
-    return solve<T>(vectors(s_.jacobian), to, n_, 1);
+    scratch_.copy(s_.assemble);
+    for (std::int64_t k = 0; k < n_; ++k) to[k] = scratch_[s_.r][k];
+    return solve<T>(scratch_[s_.jacobian], to, n_, 1);
   }
 
   // The full step; the residual comes with the operator for the next one.
@@ -225,7 +240,8 @@ class Newton {
     }
   }
 
-  const Implicit<T>& s_;
+  const Implicit& s_;
+  const Scratch<T>& scratch_;
   const newton::Settings& settings_;
   BlockReport<T>& block_;
   Trace* const trace_;

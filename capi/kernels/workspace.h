@@ -2,23 +2,33 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
 
-#include "capi/artifact/metadata.h"
-#include "capi/kernels/block.h"
-#include "capi/kernels/folder.h"
-#include "capi/kernels/request.h"
+#include "capi/kernels/chains.h"
+#include "capi/kernels/layout.h"
 
 namespace neml2_capi::kernels {
 
 class Workspace {
  public:
-  virtual ~Workspace() = default;
-  virtual void run(const Request& request, std::int64_t begin, std::int64_t end, model::Counts& counts) = 0;
-};
+  // Throws NEML2_ERROR_UNSUPPORTED if something has no kernel, or is not there in lanes.
+  Workspace(const Folder& folder, const artifact::Metadata& metadata, const Boundary& boundary, Asked asked);
 
-// Throws NEML2_ERROR_UNSUPPORTED if something has no kernel, or is not there in lanes.
-std::unique_ptr<Workspace> make_workspace(const Folder& folder, const artifact::Metadata& metadata,
-                                          const Boundary& boundary, Asked asked);
+  // Evaluates points [begin, end) of the arrays.
+  void run(const model::Bindings& arrays, const newton::Settings& rules, std::int64_t begin, std::int64_t end,
+           model::Counts& counts);
+
+ private:
+  const Functions& functions_;
+  Layout layout_;
+  std::vector<Bound> inputs_, outputs_, iterates_;
+  std::size_t num_inputs_ = 0;  // without directions
+  std::vector<std::pair<std::size_t, std::size_t>> steps_;
+  std::vector<Increment> increments_;
+  std::optional<Chains> chains_;
+  char* scratch_ = nullptr;
+};
 
 }  // namespace neml2_capi::kernels

@@ -25,6 +25,7 @@ struct Bindings {
   bool mark_failed = false;                          // write NaN to the results of failed points; else leave them
   bool input_first = false;                          // blocks have the components of the input before the output's
   Vector<Tensor>* unknowns = nullptr;                // if not null: filled, by unknown, when points fail
+  std::vector<Points> iterates;                      // by unknown: written if a point failed; empty: not wanted
 
   // Returns the arrays of a part.
   std::vector<Points>& of(Part part) { return this->*parts[static_cast<std::size_t>(part)]; }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "capi/tensor/tensor.h"
+#include "capi/values/array.h"
 
 namespace neml2_capi::model {
 
@@ -24,12 +25,6 @@ enum class Kind : std::int32_t {
   output = NEML2_OUTPUT,
   parameter = NEML2_PARAMETER,
   unknown = NEML2_UNKNOWN
-};
-
-// Array whose values of a point are dense and row-major, with `stride` elements from one point to the next.
-struct Points {
-  char* data = nullptr;
-  std::int64_t stride = 0;
 };
 
 // Tells whether any of these is bound.

@@ -1,0 +1,27 @@
+// What a model shows to its kernels, and what is asked of them.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "capi/values/derivative.h"
+
+namespace neml2_capi::kernels {
+
+// Which derivatives are wanted: with respect to inputs, to parameters, and whether in products.
+struct Asked {
+  bool by_values = false, by_parameters = false, products = false;
+  std::size_t index() const { return (by_values ? 1u : 0u) + (by_parameters ? 2u : 0u) + (products ? 4u : 0u); }
+  bool any() const { return by_values || by_parameters; }
+};
+
+// What a model shows at its boundary, in the order of its metadata.
+struct Boundary {
+  const std::vector<model::Variable>& inputs;
+  const std::vector<model::Variable>& outputs;
+  const std::vector<model::Variable>& parameters;
+  const std::vector<model::Derivative>& derivatives;
+  const std::vector<model::Derivative>& parameter_derivatives;
+};
+
+}  // namespace neml2_capi::kernels

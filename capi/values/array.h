@@ -1,0 +1,14 @@
+// Array of a caller: plain data, which code for several instruction sets reads, too.
+#pragma once
+
+#include <cstdint>
+
+namespace neml2_capi::model {
+
+// Array whose values of a point are dense and row-major, with `stride` elements from one point to the next.
+struct Points {
+  char* data = nullptr;
+  std::int64_t stride = 0;
+};
+
+}  // namespace neml2_capi::model
