@@ -9,6 +9,7 @@
 
 #include "capi/archive/archive.h"
 #include "capi/archive/files.h"
+#include "capi/archive/sha256.h"
 #include "capi/artifact/field.h"
 #include "capi/artifact/locate.h"
 #include "capi/artifact/readers.h"
@@ -80,15 +81,20 @@ const neml2_kernel_set* mapped(const std::filesystem::path& path, const std::str
 constinit locks::Lazy<std::map<std::string, const neml2_kernel_set*>> all_known;
 constinit locks::Mutex mutex;
 
-// Maps each content once. An object that was built again has another content under the same path.
-const neml2_kernel_set& load(const std::filesystem::path& path) {
+// Maps each content once. An object that was built again has another content under the same path. One that is cut or
+// damaged is found by its checksum: the dynamic loader would crash on it, or its numbers be wrong.
+const neml2_kernel_set& load(const std::filesystem::path& path, const std::string& checksum) {
   auto& known = all_known.get();
   const std::string content = archive::read(path).value_or("");
   if (content.empty()) throw damaged_object(path, "is missing or empty");
   const std::lock_guard lock(mutex);
   // First a place, then the object: one that is mapped stays, and must be found again.
   const neml2_kernel_set*& set = known[content];
-  if (!set) set = mapped(path, content);
+  if (!set) {
+    if (archive::sha256(content) != checksum)
+      throw damaged_object(path, "is not the object that kernels.json tells of");
+    set = mapped(path, content);
+  }
   return *set;
 }
 
@@ -123,12 +129,13 @@ void Folder::read(const std::filesystem::path& leaf, bool alone) {
   if (kernels.empty()) return;
   real_ = kernels.front()["real"].text() == "float32" ? DType::float32 : DType::float64;
 
-  std::string object;
+  std::string object, checksum;
   const auto objects = document["objects"].list();
   for (const char* target : targets)
     for (const artifact::Field& entry : objects)
       if (object.empty() && entry["target"].text() == target && lanes_on(target, real_) == entry["lanes"].integer()) {
         object = artifact::read_package(entry["file"]);
+        checksum = entry["checksum"].text();
         target_ = target;
       }
   if (object.empty())
@@ -136,7 +143,7 @@ void Folder::read(const std::filesystem::path& leaf, bool alone) {
                 join("No object in ", folder_.string(),
                      " is for this machine. Build them here: neml2-capi "
                      "build-kernels ARTIFACT"));
-  const neml2_kernel_set& set = load(folder_ / object);
+  const neml2_kernel_set& set = load(folder_ / object, checksum);
   for (const artifact::Field& entry : kernels) {
     const std::string name = entry["name"].text(), graph = entry["graph_checksum"].text();
     const std::string package = std::filesystem::path(entry["package"].text()).filename();

@@ -1,7 +1,9 @@
 // The folder of an artifact's kernels: what kernels.json says, and every kind of damage to it or to the objects.
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "capi/archive/sha256.h"
 #include "capi/base/limits.h"
 #include "capi/kernels/folder.h"
 #include "tests/cpp/packages.h"
@@ -126,26 +128,39 @@ void objects_for_other_machines_are_passed_over() {
 // Damage of the object's bytes.
 using Damage = std::function<void(std::string&)>;
 
-void with_objects(const Damage& damage, const std::string& message) {
+// Objects with the damage, of which kernels.json has the checksum if they were `built` so.
+void with_objects(const Damage& damage, const std::string& message, bool built = false) {
   const Artifact a;
-  for (const fs::directory_entry& file : fs::directory_iterator(a.folder())) {
-    if (file.path().extension() != ".so") continue;
-    std::string bytes = read_file(file.path());
+  json document = a.document();
+  for (json& object : document["objects"]) {
+    const fs::path file = a.folder() / object["file"].get<std::string>();
+    std::string bytes = read_file(file);
     damage(bytes);
-    fs::remove(file.path());
-    if (!bytes.empty()) write_file(file.path(), bytes);
+    if (built) object["checksum"] = archive::sha256(bytes);
+    fs::remove(file);
+    if (!bytes.empty()) write_file(file, bytes);
   }
-  a.refused(message, a.document());
+  a.refused(message, document);
 }
 
+// The dynamic loader ends the process at most of these.
 void a_damaged_object_is_refused() {
+  const std::string changed = "is not the object that kernels.json tells of; run neml2-capi build-kernels ARTIFACT";
   with_objects([](std::string& bytes) { bytes.clear(); }, "is missing or empty; run neml2-capi build-kernels ARTIFACT");
-  with_objects([](std::string& bytes) { bytes.resize(100); }, "cannot be loaded: ");
+  with_objects([](std::string& bytes) { bytes.resize(100); }, changed);
+  with_objects([](std::string& bytes) { bytes.resize(bytes.size() / 2); }, changed);
+  with_objects([](std::string& bytes) { std::fill(bytes.begin() + 4096, bytes.end(), '\0'); }, changed);
+  with_objects([](std::string& bytes) { bytes[bytes.size() / 2] ^= 1; }, changed);
+  with_objects([](std::string& bytes) { bytes += '\0'; }, changed);
+  with_objects([](std::string& bytes) { bytes.resize(100); }, "cannot be loaded: ", true);
+}
+
+void an_object_of_something_else_is_refused() {
   with_objects(
       [](std::string& bytes) {
         replace_all(bytes, std::string_view("\0neml2_kernels\0", 15), std::string_view("\0neml2_kernelz\0", 15));
       },
-      "has no kernels; run");
+      "has no kernels; run", true);
   with_objects(
       [](std::string& bytes) {
         const std::uint32_t head[] = {NEML2_KERNEL_VERSION, sizeof(neml2_kernel_set)};  // of the set, in its data
@@ -153,7 +168,17 @@ void a_damaged_object_is_refused() {
         expect(at != std::string::npos, "the object has a set of kernels");
         ++bytes[at];
       },
-      join("is of version ", NEML2_KERNEL_VERSION + 1, ", expected ", NEML2_KERNEL_VERSION));
+      join("is of version ", NEML2_KERNEL_VERSION + 1, ", expected ", NEML2_KERNEL_VERSION), true);
+}
+
+void a_checksum_is_the_standards() {
+  expect(archive::sha256("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "of nothing");
+  expect(archive::sha256("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", "of abc");
+  for (const std::size_t size : {55u, 56u, 63u, 64u, 65u, 119u, 120u, 128u})
+    expect(archive::sha256(std::string(size, 'a')).size() == 64, "of any length");
+  expect(
+      archive::sha256(std::string(1000000, 'a')) == "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0",
+      "of a million letters");
 }
 
 }  // namespace
@@ -165,5 +190,7 @@ int main() {
   a_damaged_document_is_refused();
   objects_for_other_machines_are_passed_over();
   a_damaged_object_is_refused();
+  an_object_of_something_else_is_refused();
+  a_checksum_is_the_standards();
   return 0;
 }
