@@ -1,11 +1,18 @@
-"""Files are never written into the installed package, which pip owns."""
+"""Files are written whole or not at all, and never into the installed package, which pip owns."""
 
 from __future__ import annotations
 
+import io
 import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
 
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib, library_path
+from neml2_capi._ffi.refusals import reason_of
 
 #: As it is imported, and where its files and its library are: in a checkout these may differ.
 _PACKAGES = {
@@ -37,3 +44,39 @@ def require_outside(path: str | os.PathLike[str]) -> None:
                 lib.NEML2_ERROR_ARGUMENT,
                 name,
             )
+
+
+@contextmanager
+def written(
+    path: str | os.PathLike[str], what: str = "the file", *, executable: bool = False
+) -> Iterator[IO[bytes]]:
+    """A stream that becomes the file at a path when all is in it; else what was there stays.
+
+    Raises
+    ------
+    FatalError
+        The path is inside this package, or the system refuses, with its reason.
+    """
+    require_outside(path)
+    place = Path(os.path.realpath(path))
+    part = place.with_name(f".neml2-{os.getpid()}-{threading.get_ident()}.part")
+    try:
+        if place.exists() and not place.is_file():  # a device or a pipe is not replaced
+            content = io.BytesIO()
+            yield content
+            place.write_bytes(content.getvalue())
+            return
+        try:
+            with part.open("wb") as stream:
+                yield stream
+            if executable:
+                part.chmod(0o755)
+            part.replace(place)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise FatalError(
+            f"{what} cannot be written to {os.fspath(path)}: {reason_of(error)}; name another file",
+            lib.NEML2_ERROR_FILE,
+            "path",
+        ) from error

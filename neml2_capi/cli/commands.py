@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from neml2_capi import Error, __version__
+from neml2_capi._ffi.refusals import reason_of
 
 _COMMANDS = {
     "inspect": "What an artifact takes, gives and was compiled for.",
@@ -51,8 +52,11 @@ class Commands(click.Group):
             return super().invoke(context)
         except BrokenPipeError:  # the reader of a pipe has seen enough
             raise
-        except (Error, OSError) as error:
+        except Error as error:
             raise click.ClickException("; ".join(str(error).splitlines())) from error
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename is not None else ""
+            raise click.ClickException(f"{where}{reason_of(error)}") from error
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

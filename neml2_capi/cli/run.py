@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rich.text import Text
 
 from neml2_capi import Model, Results, StepError
-from neml2_capi._ffi.outside import require_outside
+from neml2_capi._ffi.outside import require_outside, written
 from neml2_capi.cli import options
 from neml2_capi.cli.driver_file import Run, format_of, load
 from neml2_capi.cli.plot import plot, require_matplotlib
@@ -144,11 +144,11 @@ def _write_template(artifact: Path, output: Path | None) -> None:
         if output is None:
             click.echo(template(model, str(artifact), "FILE.toml"), nl=False)
             return
-        if output.exists():
+        if output.is_file():
             raise click.ClickException(f"{output} is there already, and is not overwritten")
-        require_outside(output)
-        relative = os.path.relpath(artifact, output.parent)
-        output.write_text(template(model, relative, output.name), encoding="utf-8")
+        with written(output, "the template") as file:
+            relative = os.path.relpath(artifact, output.parent)
+            file.write(template(model, relative, output.name).encode())
 
 
 # ------------------------------------------------------------------------------------------------

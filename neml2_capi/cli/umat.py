@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from neml2_capi._ffi.outside import require_outside
+from neml2_capi._ffi.outside import require_outside, written
 from neml2_capi.cli import options
 from neml2_capi.umat import DraftError, draft
 
@@ -37,11 +37,14 @@ def umat_command(path: Path, output: Path | None, host: str | None, **names: str
     """
     if output:
         require_outside(output)
+        if output.is_file():
+            raise click.ClickException(f"{output} is there already, and is not overwritten")
     try:
         text = draft(path, output, host=host or "", **names)
     except DraftError as error:
         raise click.ClickException(str(error)) from error
     if output:
-        output.write_text(text, encoding="utf-8")
+        with written(output, "the mapping") as file:
+            file.write(text.encode())
     else:
         click.echo(text, nl=False)

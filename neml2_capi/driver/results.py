@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -16,8 +15,7 @@ from numpy.typing import NDArray
 from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.kinds import NUMPY, Kind
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.outside import require_outside
-from neml2_capi._ffi.refusals import reason_of
+from neml2_capi._ffi.outside import written
 from neml2_capi._ffi.tensor import Array, Tensor
 from neml2_capi._ffi.variables import Variable
 from neml2_capi.driver.arguments import file_name, names_of, wrong
@@ -246,22 +244,12 @@ class Results(Mapping[str, Any]):
             self._save(name if name.endswith(".npz") else f"{name}.npz", "npz")
 
     def _save(self, path: str | os.PathLike[str], form: str) -> None:
-        require_outside(path)
-        try:
+        with written(path, "the results") as stream:
             if form == "csv":
-                write_csv(path, self._over_time())
+                write_csv(stream, self._over_time())
                 return
             types = json.dumps([asdict(variable) for variable in self._variables.values()])
-            arrays: dict[str, Any] = {**self._numpy(), _TYPES: np.array(types)}
-            with Path(path).open("wb") as stream:
-                write_npz(stream, arrays)
-        except OSError as error:
-            raise FatalError(
-                f"the results cannot be written to {os.fspath(path)}: {reason_of(error)}; name "
-                "another file",
-                lib.NEML2_ERROR_FILE,
-                "path",
-            ) from error
+            write_npz(stream, {**self._numpy(), _TYPES: np.array(types)})
 
     def _numpy(self) -> dict[str, Any]:
         return {name: Tensor(value).numpy() for name, value in self.items()}

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import csv
-import os
+import io
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,13 +52,14 @@ def table_of(columns: Columns) -> dict[str, Any]:
     return table
 
 
-def write_csv(file: str | os.PathLike[str], columns: Columns) -> None:
+def write_csv(stream: IO[bytes], columns: Columns) -> None:
     """One row for each time and material point, with all digits."""
     table = {name: values.tolist() for name, values in table_of(columns).items()}
-    with Path(file).open("w", newline="", encoding="utf-8") as lines:
-        writer = csv.writer(lines)
-        writer.writerow(table)
-        writer.writerows(zip(*table.values(), strict=True))
+    lines = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(lines)
+    writer.writerow(table)
+    writer.writerows(zip(*table.values(), strict=True))
+    lines.detach()
 
 
 def axes_of(curve: str, names: list[str]) -> tuple[str, str]:

@@ -23,7 +23,7 @@ from pathlib import Path
 from neml2_capi._ffi.errors import Error
 from neml2_capi._ffi.errors import check as checked
 from neml2_capi._ffi.library import ffi, lib, library_path
-from neml2_capi._ffi.outside import require_outside
+from neml2_capi._ffi.outside import require_outside, written
 from neml2_capi._ffi.source import NativeSource
 from neml2_capi.kernels.folder import KernelError, read_metadata
 from neml2_capi.model import Model
@@ -115,10 +115,8 @@ def make(
     parts = (mappings.encode(), b"".join(archives), provider.read_bytes())
     head = _MAGIC + struct.pack("<3Q", *map(len, parts))
     # A running host may have the file of before mapped: that one stays whole.
-    made = output.with_name(f".{output.name}.{os.getpid()}")
-    made.write_bytes(with_segment(shell.read_bytes(), head + b"".join(parts)))
-    made.chmod(0o755)
-    made.replace(output)
+    with written(output, "the plug-in", executable=True) as stream:
+        stream.write(with_segment(shell.read_bytes(), head + b"".join(parts)))
     return list(_told(materials, output))
 
 

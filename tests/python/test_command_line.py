@@ -549,6 +549,9 @@ def test_umat_drafts_the_same_file(artifacts: Artifacts, tmp_path: Path) -> None
     assert "  host = 'calculix'\n/" in answer("umat", root, "--host", "calculix")
     assert answer("umat", root, "--output", file) == ""
     assert file.read_text() == draft(root, file)
+    file.write_text("edited")
+    assert "is there already, and is not overwritten" in error("umat", root, "--output", file)
+    assert file.read_text() == "edited"
     assert "neml2-compile -d" in error("umat", artifacts["viscoplastic"])
     assert "call the file steel.nml" in error("umat", root, "--output", tmp_path / "Steel.nml")
 

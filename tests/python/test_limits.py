@@ -75,3 +75,37 @@ def test_what_cannot_be_saved_names_the_limit(artifacts: Artifacts, tmp_path: Pa
         assert len(sweep(run, sets, directory="swept")["stress"]) == 40
         """,
     )
+
+
+def test_what_was_saved_before_stays_where_nothing_can_be_saved(
+    artifacts: Artifacts, tmp_path: Path
+) -> None:
+    run(
+        artifacts,
+        tmp_path,
+        """
+        import os
+        from click.testing import CliRunner
+        from neml2_capi import Results
+        from neml2_capi.cli.commands import neml2_capi
+        results = drive(Model(ARTIFACT), TIMES, {"strain": STRAIN})
+        for name in "results.npz", "results.csv", "libsteel.so":
+            results.save(name) if "results" in name else open(name, "w").close()
+        table = open("results.csv").read()
+        before = sorted(os.listdir())
+        limit(resource.RLIMIT_FSIZE, 512)
+        words = "ulimit -f is 512 bytes", "may not be so large"
+        refused(lambda: results.save("results.npz"), "results.npz", *words)
+        refused(lambda: results.save("results.csv"), "results.csv", *words)
+        for command in (
+            ["umat", ARTIFACT, "--output", "steel.nml"],
+            ["run", "--template", ARTIFACT, "--output", "run.toml"],
+            ["plugin", ARTIFACT, "-o", "libsteel.so"],
+        ):
+            done = CliRunner().invoke(neml2_capi, command)
+            assert done.exit_code == 1 and done.output.count("Error: ") == 1, done.output
+            assert command[-1] in done.output and words[0] in done.output, done.output
+        assert sorted(os.listdir()) == before and open("results.csv").read() == table
+        np.testing.assert_array_equal(Results.load("results.npz")["stress"], results["stress"])
+        """,
+    )

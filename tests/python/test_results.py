@@ -37,6 +37,19 @@ def test_csv_has_a_row_for_each_time_and_point(results: Results, tmp_path: Path)
     np.testing.assert_array_equal(found, results["stress"][..., 0].ravel())
 
 
+def test_a_link_and_a_device_stay_where_they_are(results: Results, tmp_path: Path) -> None:
+    for form in ("npz", "csv"):
+        link, file = tmp_path / f"link.{form}", tmp_path / f"file.{form}"
+        link.symlink_to(file)
+        results.save(link)
+        assert link.is_symlink() and Results.load(file) if form == "npz" else file.read_text()
+        nowhere = tmp_path / f"nowhere.{form}"
+        nowhere.symlink_to("/dev/null")
+        results.save(nowhere)
+        assert Path("/dev/null").is_char_device()
+    assert len(list(tmp_path.iterdir())) == 6
+
+
 def test_what_is_loaded_has_the_same_columns(results: Results, tmp_path: Path) -> None:
     results.save(tmp_path / "pull")
     loaded = Results.load(tmp_path / "pull.npz")
