@@ -18,7 +18,9 @@ def entry_of(package: Path | str | bytes, suffix: str) -> bytes | None:
     None if there is none, or if it is damaged or compressed: a short package could fill
     memory. What is wrong with a package, the library says.
     """
-    file = io.BytesIO(package) if isinstance(package, bytes) else package
+    file = io.BytesIO(package) if isinstance(package, bytes) else Path(package)
+    if isinstance(file, Path) and not file.is_file():  # endless, maybe
+        return None
     try:
         with zipfile.ZipFile(file) as archive:
             for entry in archive.infolist():

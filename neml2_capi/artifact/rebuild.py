@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Literal
 
 from neml2_capi._ffi.outside import require_outside
+from neml2_capi._ffi.packages import entry_of, json_of
 from neml2_capi.artifact.compilers import run
 
 _TRIPLE = re.compile(r"(x86_64|aarch64)-linux-gnu(\.2\.\d+)?")
 _COMMAND = re.compile(r"// Compile cmd\n// (.+)")
-_MODEL = re.compile(r": AOTInductorModelBase\(\s*\d+,\s*\d+,\s*(\d+),")
+_MODEL = re.compile(r": AOTInductorModelBase\(\s*\d+,\s*\d+,\s*(\d{1,18}),")
 #: What Inductor calls code without vectors of a processor.
 _SCALAR = "INVALID_VEC_ISA"
 
@@ -101,12 +102,8 @@ def torch_headers(python: str) -> Path:
 
 def holds_sources(package: Path) -> bool:
     """Tell whether a package has what rebuild() needs."""
-    try:
-        with zipfile.ZipFile(package) as archive:
-            wrappers = [name for name in archive.namelist() if name.endswith(".wrapper.cpp")]
-            return bool(wrappers) and bool(_COMMAND.search(archive.read(wrappers[0]).decode()))
-    except (zipfile.BadZipFile, OSError, UnicodeDecodeError):
-        return False
+    wrapper = entry_of(package, ".wrapper.cpp") or b""
+    return bool(_COMMAND.search(wrapper.decode(errors="replace")))
 
 
 def this_system() -> str:
@@ -132,21 +129,19 @@ def rebuild(package: Path, system: System, headers: Path, cxx: str = "") -> None
     Raises
     ------
     RebuildError
-        The package has no sources, has constants, was written for vectors of another machine, or
-        does not compile.
+        The package is damaged, has no sources, has constants, was written for vectors of another
+        machine, or does not compile.
     FatalError
         The package is inside the installed neml2_capi.
     """
     require_outside(package)
-    with zipfile.ZipFile(package) as archive:
-        entries = {name: archive.read(name) for name in archive.namelist()}
+    entries = _entries(package)
     _require_portable(package, entries, system)
     with tempfile.TemporaryDirectory() as scratch:
         code = _code(package, entries, system, headers, Path(scratch), system.compiler(cxx))
     for name in entries:
         if name.endswith("_metadata.json"):
-            document = json.loads(entries[name])
-            document["AOTI_MACHINE"] = system.machine
+            document = {**_told(entries[name]), "AOTI_MACHINE": system.machine}
             entries[name] = json.dumps(document).encode()
         elif name.endswith(".wrapper.so"):
             entries[name] = code
@@ -157,11 +152,29 @@ def rebuild(package: Path, system: System, headers: Path, cxx: str = "") -> None
     partial.replace(package)
 
 
+def _entries(package: Path) -> dict[str, bytes]:
+    """All entries of a package. RebuildError if it is damaged, or its entries are not stored."""
+    try:
+        with zipfile.ZipFile(package) as archive:
+            if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
+                raise zipfile.BadZipFile("an entry is compressed")
+            return {name: archive.read(name) for name in archive.namelist()}
+    except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, ValueError) as error:
+        raise RebuildError(f"{package} is damaged: {error}; compile the model again") from error
+
+
+def _told(content: bytes) -> dict[str, str]:
+    """What a document of the package says; nothing if it is damaged."""
+    document = json_of(content)
+    return document if isinstance(document, dict) else {}
+
+
 def _require_portable(package: Path, entries: Mapping[str, bytes], system: System) -> None:
     """RebuildError if the sources are not all, or not for this machine."""
     wrapper = next((text for name, text in entries.items() if name.endswith(".wrapper.cpp")), b"")
-    model = _MODEL.search(wrapper.decode())
-    if not model or not _COMMAND.search(wrapper.decode()):
+    text = wrapper.decode(errors="replace")
+    model = _MODEL.search(text)
+    if not model or not _COMMAND.search(text):
         raise RebuildError(f"{package} does not hold its sources; compile the model again")
     if int(model[1]):
         raise RebuildError(
@@ -181,8 +194,7 @@ def _about(entries: Mapping[str, bytes]) -> dict[str, str]:
     """What the package says that it was compiled for."""
     for name, content in entries.items():
         if name.endswith(".wrapper_metadata.json"):
-            found: dict[str, str] = json.loads(content)
-            return found
+            return _told(content)
     return {}
 
 
@@ -207,7 +219,7 @@ def _code(
         source = scratch / Path(name).name
         source.write_bytes(content)
         objects.append(str(scratch / f"{number}.o"))
-        flags = _flags(content.decode(), _machine(entries) == system.machine)
+        flags = _flags(content.decode(errors="replace"), _machine(entries) == system.machine)
         includes = [f"-I{scratch}", f"-I{headers}", f"-I{headers}/torch/csrc/api/include"]
         _run([*compiler, *flags, *includes, "-w", "-c", str(source), "-o", objects[-1]], package)
     constants, stub = scratch / "constants.cpp", scratch / "libtorch_cpu.so"
@@ -227,9 +239,9 @@ def _flags(source: str, same_machine: bool) -> Iterator[str]:
     words = iter(match[1].split() if match else ())
     for word in words:
         if word == "-D":
-            yield f"-D{next(words)}"
+            yield f"-D{next(words, '')}"
         elif word in ("-include", "-o"):
-            next(words)
+            next(words, "")
         elif word.startswith("-m"):
             if same_machine:
                 yield word

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -58,6 +59,11 @@ def copy_for(artifact: Path, into: Path, system: System, cxx: str = "") -> list[
     copy = into / root.name
     require_outside(copy)
     headers = torch_headers(os.environ.get("NEML2_CAPI_COMPILER") or sys.executable)
+    if root in (into.resolve(), *into.resolve().parents):
+        raise RebuildError(f"{into} is in the artifact; name a folder outside of it")
+    for path in root.rglob("*"):
+        if not (path.is_file() or path.is_dir()):  # a pipe or a device has no end
+            raise RebuildError(f"{path} is no file that can be copied; delete it")
     packages = sorted(path.relative_to(root) for path in root.rglob("*.pt2"))
     if not packages:
         raise RebuildError(f"{root} has no packages; neml2-capi build-kernels builds its kernels")
@@ -72,19 +78,21 @@ def copy_for(artifact: Path, into: Path, system: System, cxx: str = "") -> list[
             for package in packages:
                 rebuild(made / package, system, headers, cxx)
             for file in made.glob("kernels/*/kernels.json"):
-                _keep_kernels(file, root, made)
+                _keep_kernels(file, root, made, packages)
             made.rename(copy)
     return [copy / package for package in packages]
 
 
-def _keep_kernels(file: Path, root: Path, copy: Path) -> None:
+def _keep_kernels(file: Path, root: Path, copy: Path, packages: Sequence[Path]) -> None:
     """Let kernels that fitted the packages of the artifact fit the packages of the copy."""
     try:
         document = read_metadata(file.parent)
     except KernelError as error:
         raise RebuildError(str(error)) from error
     for entry in document["kernels"]:
-        before = root / entry["package"]
-        if before.is_file() and entry["package_checksum"] == directory_checksum(before):
-            entry["package_checksum"] = directory_checksum(copy / entry["package"])
+        package = Path(entry["package"])
+        if package not in packages:
+            continue
+        if entry["package_checksum"] == directory_checksum(root / package):
+            entry["package_checksum"] = directory_checksum(copy / package)
     write_metadata(file.parent, document)

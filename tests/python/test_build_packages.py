@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import subprocess
@@ -12,12 +13,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from native import ROOT
+from click.testing import CliRunner
+from native import PREBUILT, ROOT
 from test_platforms import PATIENCE, POINTS, program, runner
 
 from neml2_capi import Model
 from neml2_capi.artifact.needs import needs_of
 from neml2_capi.artifact.rebuild import RebuildError, System, rebuild
+from neml2_capi.cli.commands import neml2_capi as command_line
 
 from tools.platforms import cross_environment, platform_wheel, zig, zig_variables  # isort: skip
 
@@ -56,6 +59,71 @@ def test_a_package_without_sources_is_told(artifacts: Artifacts, tmp_path: Path)
     with pytest.raises(RebuildError, match="does not hold its sources; compile the model again"):
         rebuild(package, System(SYSTEM), tmp_path)
     assert package.read_bytes() == before
+
+
+def stored(entries: Mapping[str, bytes], how: int = zipfile.ZIP_STORED) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", how) as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+WRAPPER = b": AOTInductorModelBase(1, 1, 0,\n// Compile cmd\n// g++ -O2 -include"
+DAMAGED = {
+    "empty": b"",
+    "no archive": b"x" * 5000,
+    "cut": stored({"a.wrapper.cpp": WRAPPER})[:-40],
+    "compressed": stored({"a.wrapper.cpp": WRAPPER}, zipfile.ZIP_DEFLATED),
+    "without sources": stored({"a.txt": b""}),
+    "not UTF-8": stored({"a.wrapper.cpp": b"\xff\xfe"}),
+    "with endless constants": stored({"a.wrapper.cpp": WRAPPER.replace(b"0", b"1" * 9999)}),
+    "with damaged metadata": stored(
+        {"a.wrapper.cpp": WRAPPER, "a.wrapper_metadata.json": b"[" * 10**5}
+    ),
+    "a folder": None,
+    "a loop": None,
+    "endless": None,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_a_damaged_package_is_one_line(
+    damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = shutil.copytree(PREBUILT / "elasticity", tmp_path / "elasticity")
+    package = root / "cpu" / "float64" / "elasticity.pt2"
+    package.unlink()
+    content = DAMAGED[damage]
+    if content is not None:
+        package.write_bytes(content)
+    elif damage == "a folder":
+        package.mkdir()
+    else:
+        package.symlink_to("/dev/zero" if damage == "endless" else package.name)
+    monkeypatch.setenv("NEML2_CAPI_COMPILER", str(_interpreter(tmp_path)))
+    words = ["--target", SYSTEM, "--output-dir", str(tmp_path / "made"), "--cxx", "false"]
+    for command in (["build-packages", *words], ["doctor"]):
+        done = CliRunner().invoke(command_line, [*command, str(root)])
+        assert isinstance(done.exception, SystemExit) and done.exit_code == 1, done.output
+        assert "elasticity.pt2" in done.output or "elasticity_jvp.pt2" in done.output
+        assert done.output.count("Error: ") == (command != ["doctor"])
+    made = tmp_path / "made"
+    assert not made.exists() or [path.name for path in made.iterdir()] in ([], [".elasticity.lock"])
+
+
+def test_an_artifact_is_not_copied_into_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = shutil.copytree(PREBUILT / "elasticity", tmp_path / "elasticity")
+    before = sorted(root.rglob("*"))
+    (tmp_path / "link").symlink_to(root)
+    monkeypatch.setenv("NEML2_CAPI_COMPILER", str(_interpreter(tmp_path)))
+    for into in (root, root / "cpu", root / "new" / "er", tmp_path / "link"):
+        words = ["build-packages", str(root), "--target", SYSTEM, "--output-dir", str(into)]
+        done = CliRunner().invoke(command_line, words)
+        assert done.exit_code == 1 and "is in the artifact; name a folder" in done.output
+    assert sorted(root.rglob("*")) == before
 
 
 def test_compile_takes_a_system_alone(tmp_path: Path) -> None:
