@@ -1317,7 +1317,10 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
  *  A step that failed moves nothing, and may be tried again. NEML2_ERROR_DTYPE if the history is not of doubles. */
 class State {
  public:
-  State(const Model& model, int64_t npoints) {
+  State(const Model& model, int64_t npoints) : carried_(std::make_unique<List>()) {
+    if (npoints < 0)
+      throw Error(NEML2_ERROR_ARGUMENT, "npoints",
+                  "The number of points must be 0 or more; got " + std::to_string(npoints) + ".");
     const auto inputs = model.inputs();
     const auto find = [&](const std::string& name) {
       return *std::find_if(inputs.begin(), inputs.end(), [&](const Variable& v) { return v.name == name; });
@@ -1330,26 +1333,23 @@ class State {
         throw Error(NEML2_ERROR_DTYPE, name,
                     "The history of '" + name + "' is " + detail::name_of(old.dtype) +
                         ", and a State holds float64: carry it yourself.");
+      const int64_t count = detail::multiply_add(0, old.size(), npoints);
+      if (static_cast<std::size_t>(count) > std::vector<double>().max_size())
+        throw Error(
+            NEML2_ERROR_ARGUMENT, name,
+            "No memory holds " + std::to_string(npoints) + " points of '" + name + "'. Was the number of points set?");
       Carried& carried = of(name);
       carried.is_output = !history.output.empty();
       carried.values.resize(std::max(carried.values.size(), static_cast<std::size_t>(history.age) + 1));
-      for (auto& values : carried.values) values.resize(static_cast<std::size_t>(old.size() * npoints));
+      for (auto& values : carried.values) values.resize(static_cast<std::size_t>(count));
       carried.inputs.resize(carried.values.size());
       carried.inputs[static_cast<std::size_t>(history.age)] = history.input;
     }
   }
 
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-  State(State&&) noexcept = default;
-  State& operator=(State&& other) noexcept {
-    State(std::move(other)).carried_.swap(carried_); /* to itself: the arrays stay where they are bound */
-    return *this;
-  }
-
   /** Bind all that has a history, now and before. */
   void bind(Call& call) {
-    for (auto& [name, carried] : carried_) {
+    for (auto& [name, carried] : list()) {
       if (carried.is_output)
         call.bind_output(name, carried.values[0]);
       else
@@ -1374,7 +1374,7 @@ class State {
 
   /** Make what is now old. */
   void advance() {
-    for (auto& [name, carried] : carried_)
+    for (auto& [name, carried] : list())
       for (std::size_t age = carried.values.size(); --age > 0;)
         std::copy(carried.values[age - 1].begin(), carried.values[age - 1].end(), carried.values[age].begin());
   }
@@ -1386,22 +1386,29 @@ class State {
     std::vector<std::string> inputs;         /* by age */
   };
 
+  using List = std::vector<std::pair<std::string, Carried>>;
+
+  List& list() {
+    if (!carried_) throw Error(NEML2_ERROR_ARGUMENT, "state", "The state was moved away; use the one that has it now.");
+    return *carried_;
+  }
+
   Carried& of(const std::string& name) {
-    for (auto& [known, carried] : carried_)
+    for (auto& [known, carried] : list())
       if (known == name) return carried;
-    return carried_.emplace_back(name, Carried()).second;
+    return list().emplace_back(name, Carried()).second;
   }
 
   Carried& at(const std::string& name) {
     std::string names;
-    for (auto& [known, carried] : carried_) {
+    for (auto& [known, carried] : list()) {
       if (known == name) return carried;
       names += (names.empty() ? "" : ", ") + known;
     }
     throw Error(NEML2_ERROR_NAME, name, "The state has no '" + name + "'. It has: " + names + ".");
   }
 
-  std::vector<std::pair<std::string, Carried>> carried_;
+  std::unique_ptr<List> carried_; /* the arrays stay where they are bound when this moves */
 };
 
 /* ---------------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
 // What an object guards moves with what guards it: to another object, to itself, by a swap, in a vector that grows.
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -96,7 +97,20 @@ static void a_state_keeps_the_arrays_that_are_bound() {
   CHECK(other["stress"].data() == stress && state["stress"].size() == 18);
   state = std::move(other);
   CHECK(state["stress"].data() == stress);
-  CHECK(refuses(NEML2_ERROR_NAME, "stress", [&] { static_cast<void>(other["stress"]); }));
+  const auto is_refused = [&](auto use) { return refuses(NEML2_ERROR_ARGUMENT, "state", use); };
+  CHECK(is_refused([&] { static_cast<void>(other["stress"]); }) && is_refused([&] { other.advance(); }));
+  neml2::Call call(model);
+  CHECK(is_refused([&] { other.bind(call); }) && is_refused([&] { static_cast<void>(other.old("stress")); }));
+}
+
+static void a_state_has_as_many_points_as_memory_holds() {
+  const neml2::Model model(face::path("viscoplastic"));
+  constexpr int64_t greatest = std::numeric_limits<int64_t>::max();
+  for (const int64_t points : {greatest, greatest / 3, greatest / 6 + 1})
+    CHECK(refuses(NEML2_ERROR_ARGUMENT, "strain", [&] { neml2::State state(model, points); }));
+  for (const int64_t points : {int64_t{-1}, -greatest})
+    CHECK(refuses(NEML2_ERROR_ARGUMENT, "npoints", [&] { neml2::State state(model, points); }));
+  CHECK(neml2::State(model, 0)["stress"].empty());
 }
 
 static void an_operator_ends_by_its_name() {
@@ -174,6 +188,7 @@ int main() {
     a_call_keeps_its_extents(model);
     a_solve_keeps_the_room_for_its_results(model);
     a_state_keeps_the_arrays_that_are_bound();
+    a_state_has_as_many_points_as_memory_holds();
     an_operator_ends_by_its_name();
     a_view_is_empty_where_it_keeps_nothing();
     an_error_has_its_words_after_a_move();
