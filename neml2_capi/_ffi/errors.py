@@ -72,6 +72,10 @@ class UnknownNameError(FatalError, KeyError):
     """There is no input, output, parameter or option of this name."""
 
 
+class ZeroByteError(FatalError, ValueError):
+    """A text holds a zero byte, at which it would end in C."""
+
+
 class ConvergenceError(Error):
     """Some material points did not converge; the others hold good results.
 

@@ -77,7 +77,11 @@ def c_string(value: str | os.PathLike[str] | None) -> Any:
         return ffi.NULL
     encoded = os.fsencode(value)
     if b"\0" in encoded:
-        raise ValueError(f"{value!r} holds a zero character")
+        from neml2_capi._ffi.errors import ZeroByteError
+
+        raise ZeroByteError(
+            f"{value!r} holds a zero character; expected a text without", lib.NEML2_ERROR_ARGUMENT
+        )
     return encoded
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from numbers import Real
 from typing import Any
 
@@ -29,7 +28,8 @@ def check_is_model(model: object) -> None:
 
 def check_fraction(name: str, value: Any) -> None:
     """FatalError unless it is above 0 and at most 1."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 < float(value) <= 1.0:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not 0 < value <= 1:
         raise wrong(f"{name}, a fraction of a step,", f"must be above 0 and at most 1; got {value}")
 
 
@@ -50,8 +50,11 @@ def names_of(name: str, value: Any) -> set[str]:
     """Names, or a single one, as a set; FatalError if they are anything else."""
     if isinstance(value, str):
         return {value}
-    names = list(value) if isinstance(value, Iterable) else [value]
-    if not isinstance(value, Iterable) or not all(isinstance(each, str) for each in names):
+    try:
+        names = list(value)
+    except TypeError:  # numpy calls an array of one number iterable
+        names = [None]
+    if not all(isinstance(each, str) for each in names):
         raise wrong(name, f"must be a name, or a list of names; got {value!r}")
     return set(names)
 

@@ -152,7 +152,7 @@ class State:
     def __getitem__(self, name: str) -> Any:
         """A value at the end of the last step: "stress", or "stress~1" for one that is older."""
         name, _, age = str(name).partition("~")
-        key = f"{name}~{int(age or 0) + 1}" if not age or age.isdecimal() else ""
+        key = f"{name}~{int(age or 0) + 1}" if not age or (age.isdecimal() and len(age) < 9) else ""
         if key not in self._values:
             raise unknown_name("state", name, self._ipython_key_completions_())
         return self._values[key]
@@ -235,7 +235,7 @@ def _kept(value: Any) -> Any:
         return value.clone()  # its gradient goes through
     if isinstance(value, Tensor):
         return Tensor(np.array(value.numpy()))
-    return _frozen(np.array(value) if isinstance(value, np.ndarray) else copy.copy(value))
+    return _frozen(np.array(value) if isinstance(value, np.ndarray) else copy.deepcopy(value))
 
 
 def _frozen(value: Any) -> Any:

@@ -159,6 +159,8 @@ def test_each_point_is_held_in_its_own_time() -> None:
         ({"initial": []}, "initial must be a mapping"),
         ({"parameters": 0}, "parameters must be a mapping"),
         ({"record": 3}, "record must be a name, or a list of names"),
+        ({"record": np.array(3.0)}, "record must be a name, or a list of names"),
+        ({"least_step": 10**400}, "least_step, a fraction of a step, must be above 0"),
         ({"record": [3]}, "record must be a name, or a list of names"),
         ({"report": "yes"}, "report must be True or False"),
         ({"progress": 3}, "progress must be True, False or None"),

@@ -120,6 +120,18 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
         Model("a\0b")
 
 
+def test_a_text_that_ends_early_in_c_is_refused(artifacts: Artifacts) -> None:
+    with Model(artifacts["viscoplastic"]) as model:
+        for change in (
+            lambda: Model("a\0b"),
+            lambda: Model(artifacts["viscoplastic"], runtime="a\0b"),
+            lambda: model.options.update({"kernels": "a\0b"}),
+            lambda: model.options.update({"capsule": "a\0b"}),
+        ):
+            with pytest.raises(FatalError, match=r"zero character|a\\x00b"):
+                change()
+
+
 def test_everything_public_is_there() -> None:
     assert all(hasattr(neml2_capi, name) for name in neml2_capi.__all__)
 

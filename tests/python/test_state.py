@@ -74,6 +74,12 @@ def test_nothing_that_is_given_or_taken_is_shared(model: Model) -> None:
     expected = outputs["stress"].copy()
     outputs["stress"][:] = 0.0
     np.testing.assert_array_equal(state["stress"], expected)
+    rows = outputs["stress"].tolist()
+    state.inputs(strain=DIRECTION, t=2.0)
+    state.advance({**outputs, "stress": rows})
+    rows[0][0] = 9.0
+    assert state["stress"][0][0] == 0.0
+    state.advance({**outputs, "stress": expected})
     for array in (state["stress"], state.inputs(strain=DIRECTION, t=2.0)["stress~1"]):
         with pytest.raises(ValueError, match="read-only"):
             array[:] = 0.0
