@@ -8,14 +8,6 @@ file(STRINGS ${NLOHMANN_JSON_INCLUDE}/nlohmann/detail/abi_macros.hpp versions RE
 string(REGEX REPLACE "[^0-9;]" "" json_version "${versions}")
 string(REPLACE ";" "." json_version "${json_version}")
 
-if(NMHIT_SOURCE)
-  file(STRINGS ${NMHIT_SOURCE}/PKG-INFO nmhit_version REGEX "^Version: ")
-  string(REPLACE "Version: " "" nmhit_version "${nmhit_version}")
-else()
-  execute_process(COMMAND ${Python_EXECUTABLE} -c "import importlib.metadata as m; print(m.version('nmhit'), end='')"
-    OUTPUT_VARIABLE nmhit_version)
-endif()
-
 set(runtime_component "")
 if(NEML2_CAPI_CXX_RUNTIME)
   set(runtime_component ",

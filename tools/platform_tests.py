@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tools.environments import Environment, build_environment, checkout, locked, requirements
 from tools.native import Build, configured
-from tools.platforms import nmhit_source, platform_wheel
+from tools.platforms import platform_wheel
 from tools.process import CACHE, ROOT, Command, Failure, quietly
 
 # Release of Debian, and the version of its CPython.
@@ -90,7 +90,6 @@ def programs_for_aarch64() -> Build:
             "g++-aarch64-linux-gnu gfortran-aarch64-linux-gnu"
         )
     options = [f"-DCMAKE_TOOLCHAIN_FILE={ROOT / 'cmake' / 'aarch64.cmake'}"]
-    options += [f"-DNMHIT_SOURCE={nmhit_source(build_environment())}"]
     build = configured(*options, folder=CACHE / "cmake" / f"aarch64-{checkout()}")
     build.make(title="building the test programs for aarch64")
     return build

@@ -61,7 +61,6 @@ def cross_options(builder: Environment) -> dict[str, str]:
     """Return the definitions that make CMake compile with zig."""
     return {
         "CMAKE_TOOLCHAIN_FILE": str(ROOT / "cmake" / "zig.cmake"),
-        "NMHIT_SOURCE": str(nmhit_source(builder)),
         "Python_EXECUTABLE": str(builder.python),
     }
 
@@ -123,21 +122,3 @@ def _require_musl_alone(wheel: Path) -> None:
                 raise Failure(
                     f"{name} of {wheel.name} needs {needed}; expected musl alone, libc.so"
                 )
-
-
-def nmhit_source(builder: Environment) -> Path:
-    """Return the folder with the sources of nmhit; its static library fits one machine only."""
-    query = "import importlib.metadata as m; print(m.version('nmhit'))"
-    version = quietly("finding nmhit", [builder.python, "-c", query]).strip()
-    folder = CACHE / "sources" / f"nmhit-{version}"
-    with locked(folder.with_suffix(".lock")):
-        if not folder.exists():
-            part = Path(f"{folder}.part")
-            shutil.rmtree(part, ignore_errors=True)
-            options = ["--no-deps", "--no-binary", "nmhit", "--dest", str(part)]
-            pip: Command = [builder.python, "-m", "pip", "download", *options, f"nmhit=={version}"]
-            quietly("downloading the sources of nmhit", pip)
-            shutil.unpack_archive(next(part.glob("*.tar.gz")), part)
-            next(path for path in part.iterdir() if path.is_dir()).rename(folder)
-            shutil.rmtree(part)
-    return folder

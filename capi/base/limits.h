@@ -15,14 +15,14 @@ constexpr std::size_t package_bytes = std::size_t{1} << 32;
 // Stubs.
 constexpr std::size_t stub_bytes = mebibyte;
 constexpr std::size_t stub_entries = 1000;  // sections, and fields
-constexpr std::size_t stub_depth = 16;      // of sections in one another
-constexpr std::size_t stub_path = 64;       // of names in a path: "Models/m/type", or the artifact's
+constexpr std::size_t stub_depth = 16;      // of names in a path: "Models/m/type"
 
 // JSON documents: metadata, kernels.json, and those in packages.
 constexpr std::size_t json_bytes = 64 * mebibyte;
 constexpr std::size_t json_values = std::size_t{1} << 20;
 constexpr std::size_t json_depth = 200;
-constexpr std::size_t name_characters = 1024;  // of a text in metadata, and of a function that a package calls
+constexpr std::size_t name_characters =
+    1024;  // of a text in metadata, a path in a stub, and a function that a package calls
 
 // Metadata.
 constexpr std::int64_t tensor_elements = std::int64_t{1} << 40;

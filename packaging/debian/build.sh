@@ -3,8 +3,7 @@
 #
 #   packaging/debian/build.sh OUT [OPTIONS OF dpkg-buildpackage]
 #
-# Needs dpkg-dev, debhelper, dh-python, cmake, ninja-build, nlohmann-json3-dev, python3-all and lintian, and pip for the
-# sources of nmhit, the parser that Debian does not have.
+# Needs dpkg-dev, debhelper, dh-python, cmake, ninja-build, nlohmann-json3-dev, python3-all and lintian.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 top=$(cd "$here/../.." && pwd)
@@ -14,13 +13,10 @@ shift
 # The version is pyproject.toml's; a release candidate comes before its release. The ABI's version is the library's.
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$top/pyproject.toml" | sed 's/\(a\|b\|rc\)\([0-9]*\)$/~\1\2/')
 soversion=$(sed -n 's/^_FILE = "libneml2_capi\.so\.\([0-9]*\)"/\1/p' "$top/neml2_capi/_ffi/library.py")
-nmhit=$(sed -n 's/^nmhit==//p' "$top/constraints.txt")
 
 tree=$out/neml2-capi-$version
 rm -rf "$tree" && mkdir -p "$tree/debian/source"
 git -C "$top" archive HEAD CMakeLists.txt LICENSE README.md capi cmake include neml2_capi | tar -xC "$tree"
-python3 -m pip download --quiet --no-deps --no-binary nmhit --dest "$out" "nmhit==$nmhit"
-tar -xf "$out/nmhit-$nmhit.tar.gz" -C "$tree" && mv "$tree/nmhit-$nmhit" "$tree/nmhit"
 
 cd "$tree/debian"
 cp "$here"/{copyright,rules,*.install} .

@@ -17,7 +17,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tools.environments import build_environment, checkout
 from tools.native import Build, configured
-from tools.platforms import nmhit_source
 from tools.process import CACHE, ROOT, Command, Failure, child_variables, quietly
 
 FOLDER = ROOT / "tests" / "fuzz"
@@ -29,7 +28,7 @@ TESTS = ["archive", "collected_errors", "elf", "elf_tables", "isa", "kernels_jso
 TESTS += ["names", "operator_nodes", "schemas", "size_expressions", "source", "stubs", "versions"]
 TESTS += [f"hostile_{name}" for name in ("archives", "metadata", "objects", "source", "stubs")]
 _FILES = re.compile(
-    r"(archive/(?!npz)|artifact/(?!nmhit_)|loader/(elf|isa|versions)|kernels/folder|base/json_doc"
+    r"(archive/(?!npz)|artifact/|loader/(elf|isa|versions)|kernels/folder|base/json_doc"
     r"|package/(?!operator_node|scalar_type|signature)).*\.(cpp|h)$"
 )
 
@@ -112,7 +111,6 @@ def _built(kind: str, targets: Iterable[str]) -> Build:
         f"-DCMAKE_CXX_COMPILER={compiler}",
         f"-DCMAKE_C_COMPILER={compiler.replace('clang++', 'clang')}",
         *(f"-DCMAKE_{language}_FLAGS={flags}" for language in ("C", "CXX")),
-        f"-DNMHIT_SOURCE={nmhit_source(build_environment())}",
         f"-DNEML2_CAPI_FUZZ_ENGINE={engine}",
         f"-DNEML2_CAPI_TESTS={'OFF' if engine else 'ON'}",
         folder=HOME / f"{kind}-{checkout()}",

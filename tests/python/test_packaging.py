@@ -43,12 +43,6 @@ def test_a_recipe_has_the_version_of_the_project(recipe: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: str(path.relative_to(PACKAGING)))
-def test_a_recipe_compiles_the_parser_that_the_tests_ran_with(recipe: Path) -> None:
-    version = written(r"^nmhit==(.*)", (ROOT / "constraints.txt").read_text())
-    assert re.search(rf"nmhit(-|: ){re.escape(version)}\b", recipe.read_text())
-
-
 def test_spack_asks_for_the_same_packages() -> None:
     recipe = RECIPES[1].read_text()
     asked = dict(re.findall(r'depends_on\("py-([\w-]+)@([\d.]+):?", type="run"', recipe))

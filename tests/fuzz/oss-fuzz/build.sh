@@ -9,17 +9,11 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && git rev-parse --show-toplevel 2>/d
 fuzz=$root/tests/fuzz
 mkdir -p "$OUT" "$WORK"
 
-# The parsers that the library is built with; nmhit from its sources, since its archive is of another C++ library.
 python3 -m venv "$WORK/env"
 "$WORK/env/bin/pip" install --quiet 'nlohmann-json>=3.11.2,<4'
-if [[ ! -d $WORK/nmhit ]]; then
-  "$WORK/env/bin/pip" download --quiet --no-deps --no-binary nmhit --dest "$WORK/sdist" 'nmhit>=0.3.6,<0.4'
-  mkdir "$WORK/nmhit"
-  tar xf "$WORK"/sdist/nmhit-*.tar.gz -C "$WORK/nmhit" --strip-components 1
-fi
 
-cmake -G Ninja -S "$root" -B "$WORK/build" -DPython_EXECUTABLE="$WORK/env/bin/python" -DNMHIT_SOURCE="$WORK/nmhit" \
-  -DCMAKE_BUILD_TYPE=None -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" \
+cmake -G Ninja -S "$root" -B "$WORK/build" -DPython_EXECUTABLE="$WORK/env/bin/python" -DCMAKE_BUILD_TYPE=None \
+  -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" \
   -DCMAKE_C_FLAGS="${CFLAGS:-}" -DCMAKE_CXX_FLAGS="${CXXFLAGS:-}" -DNEML2_CAPI_FUZZ_ENGINE="$LIB_FUZZING_ENGINE"
 cmake --build "$WORK/build" --target fuzzers
 

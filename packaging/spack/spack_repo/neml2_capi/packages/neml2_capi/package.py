@@ -22,18 +22,8 @@ class Neml2Capi(CMakePackage):
     depends_on("cmake@3.20:", type="build")
     depends_on("nlohmann-json@3.11.2:3", type="build")
 
-    # The parser of input files, compiled into the library.
-    resource(
-        name="nmhit",
-        url="https://pypi.io/packages/source/n/nmhit/nmhit-0.3.6.tar.gz",
-        sha256="f6c737a586c5227e9fad95a1cbea41ff73b759c36ad553fb3d9d72a02ee47940",
-        destination="",
-        placement="nmhit",
-    )
-
     conflicts("%gcc@:9", msg="the library is written in C++20")
     conflicts("%clang@:12", msg="the library is written in C++20")
 
     def cmake_args(self):
-        source = join_path(self.stage.source_path, "nmhit")
-        return [self.define("NMHIT_SOURCE", source), self.define("NEML2_CAPI_TESTS", False)]
+        return [self.define("NEML2_CAPI_TESTS", False)]

@@ -30,15 +30,3 @@ class PyNeml2Capi(PythonPackage):
         depends_on("py-rich@13:", type="run")
         depends_on("py-f90nml@1.4:", type="run")
         depends_on("py-tomli@2:", type="run", when="^python@:3.10")
-
-    # The parser of input files, compiled into the library.
-    resource(
-        name="nmhit",
-        url="https://pypi.io/packages/source/n/nmhit/nmhit-0.3.6.tar.gz",
-        sha256="f6c737a586c5227e9fad95a1cbea41ff73b759c36ad553fb3d9d72a02ee47940",
-        destination="",
-        placement="nmhit",
-    )
-
-    def config_settings(self, spec, prefix):
-        return {"cmake.define.NMHIT_SOURCE": join_path(self.stage.source_path, "nmhit")}
