@@ -33,12 +33,17 @@ ABOVE_BACKENDS = {"plugin"}
 # Rooms that are linked apart from the library: rooms whose headers they take, which need none of
 # their sources, and the header that other rooms may include.
 APART = {
-    "lanes": (("base",), "kernels.h"),
+    "lanes": (("base", "platform"), "kernels.h"),
     "provider": (("tensor", "lanes", "graph", "package"), "provider.h"),
 }
+# Headers with a dot in their name, in angle brackets: of the compiler, for vectors, and for JSON.
+# All others are a system's, which only the platform and the rooms of backends include.
+NOT_OF_A_SYSTEM = {"immintrin.h", "xmmintrin.h", "arm_neon.h", "nlohmann/json.hpp"}
+OF_A_SYSTEM = {"platform"} | BACKENDS | ABOVE_BACKENDS
 README_LINES = 60
 
 INCLUDE = re.compile(r'\s*#\s*include\s*"capi/([^"]+)"')
+SYSTEM_INCLUDE = re.compile(r"\s*#\s*include\s*<([^>]*\.[^>]*)>")
 
 
 def findings(capi: Path) -> Iterator[str]:
@@ -56,8 +61,12 @@ def findings(capi: Path) -> Iterator[str]:
             )
         elif file.suffix in (".h", ".cpp"):
             for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
-                match = INCLUDE.match(line)
-                if match and (text := _broken(capi, room, match[1])):
+                text = ""
+                if match := INCLUDE.match(line):
+                    text = _broken(capi, room, match[1])
+                elif match := SYSTEM_INCLUDE.match(line):
+                    text = _of_a_system(room, match[1])
+                if text:
                     yield f"{capi.name}/{place}:{number}: {text}"
     yield from _readmes(capi)
 
@@ -93,6 +102,16 @@ def _broken(capi: Path, room: str, header: str) -> str:
             f"capi/{other}/{offered}. Offer it there, or move it to a lower room."
         )
     return ""
+
+
+def _of_a_system(room: str, header: str) -> str:
+    """Return what is wrong with an include of <header> from `room`; empty if nothing is."""
+    if header in NOT_OF_A_SYSTEM or room in OF_A_SYSTEM:
+        return ""
+    return (
+        f"{room} includes <{header}>, a header of a system; expected the C++ library's: this room "
+        "is built for every system. Put what is needed of it behind a header of capi/platform."
+    )
 
 
 def _readmes(capi: Path) -> Iterator[str]:

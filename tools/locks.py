@@ -26,7 +26,11 @@ KINDS = (
     ("capi", (".h", ".cpp"), IN_CPP, "capi/base/locks.h", "locks::Mutex, FreedMutex, Condition"),
     ("neml2_capi", (".py",), IN_PYTHON, "neml2_capi/_ffi/locks.py", "locks.new()"),
 )
-OWN = ("capi/base/locks.h", "capi/base/locks.cpp", "neml2_capi/_ffi/locks.py")
+# The locks themselves, and what systems give them.
+OWN = (
+    *("capi/base/locks.h", "capi/base/locks.cpp", "neml2_capi/_ffi/locks.py"),
+    *("capi/platform/posix.cpp", "capi/platform/linux.cpp"),
+)
 
 
 def findings(root: Path) -> Iterator[str]:

@@ -8,7 +8,7 @@
 
 #include "capi/abi/guard.h"
 #include "capi/base/log.h"
-#include "capi/base/thread_end.h"
+#include "capi/platform/thread_end.h"
 
 namespace neml2_capi::abi {
 namespace {

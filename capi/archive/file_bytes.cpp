@@ -6,8 +6,8 @@
 #include <string>
 
 #include "capi/base/error.h"
-#include "capi/base/refusals.h"
 #include "capi/platform/files.h"
+#include "capi/platform/refusals.h"
 
 namespace neml2_capi::archive {
 

@@ -9,7 +9,7 @@
 #include "capi/archive/file_bytes.h"
 #include "capi/base/error.h"
 #include "capi/base/locks.h"
-#include "capi/base/refusals.h"
+#include "capi/platform/refusals.h"
 
 namespace neml2_capi::archive {
 namespace {
@@ -26,7 +26,7 @@ std::filesystem::path next_path() {
 
 // Returns the mount of a path, and the name that the rest of the path is in it.
 std::pair<const Mount*, std::string> find(const std::filesystem::path& path) {
-  const std::string& text = path.native();
+  const std::string text = path.generic_string();
   if (!text.starts_with("memory:")) return {};
   const std::size_t slash = text.find('/');
   const std::lock_guard lock(mutex);
@@ -54,12 +54,12 @@ Mount::Mount(std::string_view content) : content_(content), path_(next_path()) {
       throw Error(NEML2_ERROR_ARTIFACT, artifact,
                   join(artifact, ": it holds ", name, " twice. Write its archive again."));
   const std::lock_guard lock(mutex);
-  mounts().emplace(path_.native(), this);
+  mounts().emplace(path_.generic_string(), this);
 }
 
 Mount::~Mount() {
   const std::lock_guard lock(mutex);
-  mounts().erase(path_.native());
+  mounts().erase(path_.generic_string());
 }
 
 std::optional<std::string_view> mounted(const std::filesystem::path& path) {

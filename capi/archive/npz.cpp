@@ -9,8 +9,8 @@
 
 #include "capi/archive/crc32.h"
 #include "capi/base/error.h"
-#include "capi/base/refusals.h"
 #include "capi/platform/files.h"
+#include "capi/platform/refusals.h"
 
 namespace neml2_capi::archive {
 namespace {

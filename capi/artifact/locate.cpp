@@ -9,7 +9,7 @@
 
 #include "capi/archive/files.h"
 #include "capi/base/error.h"
-#include "capi/base/refusals.h"
+#include "capi/platform/refusals.h"
 
 namespace neml2_capi::artifact {
 

@@ -1,11 +1,7 @@
 #include "capi/base/locks.h"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
 #include <climits>
+#include <thread>
 
 namespace neml2_capi::locks {
 
@@ -23,27 +19,7 @@ constinit FreedMutex turn;                           // of the threads that fork
 constinit FreedMutex guard;                          // of the list of locks
 constinit InChild* first_in_child = nullptr;
 
-long futex(const std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, const timespec* most) {
-  return syscall(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG, value, most, nullptr, 0);
-}
-
 }  // namespace
-
-void detail::wait_while(const std::atomic<std::uint32_t>& word, std::uint32_t value) {
-  futex(word, FUTEX_WAIT, value, nullptr);
-}
-
-bool detail::wait_while(const std::atomic<std::uint32_t>& word, std::uint32_t value, std::chrono::nanoseconds most) {
-  constexpr long second = 1'000'000'000;
-  const timespec time{most.count() / second, most.count() % second};
-  const auto end = std::chrono::steady_clock::now() + most;
-  futex(word, FUTEX_WAIT, value, &time);
-  return std::chrono::steady_clock::now() < end;
-}
-
-void detail::wake(std::atomic<std::uint32_t>& word, int threads) {
-  futex(word, FUTEX_WAKE, static_cast<std::uint32_t>(threads), nullptr);
-}
 
 // Takes the word with the mark of those that wait, since there may be others. A word of an earlier process is free.
 void FreedMutex::wait() {
@@ -97,8 +73,7 @@ class Registry {
       guard.lock();
       if (are_free()) return;
       guard.unlock();
-      constexpr timespec pause{0, 20'000};
-      nanosleep(&pause, nullptr);
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
   }
 
@@ -162,12 +137,8 @@ void Mutex::let_fork() {
 
 InChild::InChild(void (*run)()) : run_(run) { Registry::add(*this); }
 
-namespace {
-
-[[gnu::constructor]] void watch_forks() {
-  pthread_atfork(Registry::before_fork, Registry::after_fork_in_parent, Registry::after_fork_in_child);
+void detail::watch_forks(int (*at_fork)(void (*)(), void (*)(), void (*)())) {
+  at_fork(Registry::before_fork, Registry::after_fork_in_parent, Registry::after_fork_in_child);
 }
-
-}  // namespace
 
 }  // namespace neml2_capi::locks

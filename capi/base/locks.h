@@ -5,8 +5,6 @@
 // docs/design/forks.md.
 #pragma once
 
-#include <pthread.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -23,11 +21,15 @@ namespace detail {
 extern std::atomic<std::uint32_t> held;
 extern std::atomic<std::uintptr_t> forking;
 
+// What a system gives, in the room `platform`. A wait may end early; one with a limit returns false if the time has passed.
 void wait_while(const std::atomic<std::uint32_t>& word, std::uint32_t value);
 bool wait_while(const std::atomic<std::uint32_t>& word, std::uint32_t value, std::chrono::nanoseconds most);
 void wake(std::atomic<std::uint32_t>& word, int threads);
+std::uintptr_t this_thread();
 
-inline std::uintptr_t this_thread() { return reinterpret_cast<std::uintptr_t>(pthread_self()); }
+// Called once by a system that forks, with its function that takes what to do before a fork, and after it in the parent
+// and the child.
+void watch_forks(int (*at_fork)(void (*)(), void (*)(), void (*)()));
 
 }  // namespace detail
 

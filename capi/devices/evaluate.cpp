@@ -134,7 +134,9 @@ void finish(const Model& model, const DeviceRequest& request, const Chunk& chunk
   shape_derivatives(model, shaping, request, results);
   mark(model, request, results, outcome);
 
-  const auto report = [&](int kind, const Tensor& values) { results.report[kind] = shaped(values, request.batch); };
+  const auto report = [&](std::size_t kind, const Tensor& values) {
+    results.report[kind] = shaped(values, request.batch);
+  };
   report(NEML2_REPORT_STATUS, outcome.status);
   report(NEML2_REPORT_ITERATIONS, outcome.iterations);
   report(NEML2_REPORT_RESIDUAL_NORM, outcome.residual_norm);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "capi/base/cache.h"
 #include "capi/base/error.h"
+#include "capi/platform/process.h"
 
 namespace neml2_capi::model {
 
@@ -17,7 +17,8 @@ Route::ChunkSize PackageRoute::chunk_of(const Options& options, const Request& r
   if (options.whole_batch()) return exactly(request.points);
   if (options.chunk() != 0) return exactly(std::min(options.chunk(), model_.greatest_batch()));
   constexpr std::int64_t least = 16, most = 2048;
-  const std::int64_t fit = std::clamp(level2_cache() / 2 / std::max<std::int64_t>(bytes_per_point, 1), least, most);
+  const std::int64_t fit =
+      std::clamp(platform::level2_cache() / 2 / std::max<std::int64_t>(bytes_per_point, 1), least, most);
   const auto in_cache = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(fit)));
   return {std::min(in_cache, model_.greatest_batch()), 0};
 }

@@ -124,7 +124,7 @@ void Folder::read(const std::filesystem::path& leaf, bool alone) {
   if (const auto found = document["version"].integer(); found != version)
     throw damaged(file, join("is of version ", found, ", expected ", version));
   for (const artifact::Field& entry : document["missing"].list())
-    missing_[std::filesystem::path(entry["package"].text()).filename()] = entry["reason"].prose();
+    missing_[std::filesystem::path(entry["package"].text()).filename().string()] = entry["reason"].prose();
   const auto kernels = document["kernels"].list();
   if (kernels.empty()) return;
   real_ = kernels.front()["real"].text() == "float32" ? DType::float32 : DType::float64;
@@ -146,7 +146,7 @@ void Folder::read(const std::filesystem::path& leaf, bool alone) {
   const neml2_kernel_set& set = load(folder_ / object, checksum);
   for (const artifact::Field& entry : kernels) {
     const std::string name = entry["name"].text(), graph = entry["graph_checksum"].text();
-    const std::string package = std::filesystem::path(entry["package"].text()).filename();
+    const std::string package = std::filesystem::path(entry["package"].text()).filename().string();
     const neml2_kernel* kernel = nullptr;
     for (int i = 0; i < set.count; ++i)
       if (set.kernels[i]->name == name && set.kernels[i]->checksum == graph) kernel = set.kernels[i];

@@ -1,8 +1,8 @@
 // Which of the instruction sets that blocks were compiled for a target of kernels runs on.
 #include <cstring>
 
-#include "capi/base/processor.h"
 #include "capi/kernels/block.h"
+#include "capi/platform/processor.h"
 
 namespace neml2_capi::kernels {
 

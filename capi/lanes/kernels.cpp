@@ -1,7 +1,7 @@
 // Choice of the best instruction set that this machine has.
 #include "capi/lanes/kernels.h"
 
-#include "capi/base/processor.h"
+#include "capi/platform/processor.h"
 
 namespace neml2_capi::lanes {
 

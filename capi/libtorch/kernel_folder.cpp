@@ -12,7 +12,7 @@
 #include <system_error>
 
 #include "capi/base/error.h"
-#include "capi/base/refusals.h"
+#include "capi/platform/refusals.h"
 
 namespace neml2_capi::aoti::libtorch {
 namespace {

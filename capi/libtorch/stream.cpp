@@ -3,8 +3,8 @@
 #include <map>
 #include <utility>
 
-#include "capi/base/thread_end.h"
 #include "capi/libtorch/tensors.h"
+#include "capi/platform/thread_end.h"
 
 namespace neml2_capi::aoti::libtorch {
 namespace {

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "capi/base/error.h"
-#include "capi/base/processor.h"
+#include "capi/platform/processor.h"
 
 namespace neml2_capi::aoti {
 namespace {

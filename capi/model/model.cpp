@@ -12,9 +12,9 @@
 #include "capi/base/error.h"
 #include "capi/base/log.h"
 #include "capi/base/names.h"
-#include "capi/base/refusals.h"
 #include "capi/graph/backend.h"
 #include "capi/model/lost_sites.h"
+#include "capi/platform/refusals.h"
 #include "capi/segments/implicit.h"
 #include "capi/segments/misfit.h"
 

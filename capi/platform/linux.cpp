@@ -1,11 +1,44 @@
 // What Linux has of its own.
+#if defined(__linux__)
+#include <linux/futex.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 
+#include "capi/base/locks.h"
 #include "capi/platform/process.h"
 #include "capi/platform/threads.h"
+
+namespace neml2_capi::locks {
+namespace {
+
+long futex(const std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, const timespec* most) {
+  return syscall(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG, value, most, nullptr, 0);
+}
+
+}  // namespace
+
+void detail::wait_while(const std::atomic<std::uint32_t>& word, std::uint32_t value) {
+  futex(word, FUTEX_WAIT, value, nullptr);
+}
+
+bool detail::wait_while(const std::atomic<std::uint32_t>& word, std::uint32_t value, std::chrono::nanoseconds most) {
+  constexpr long second = 1'000'000'000;
+  const timespec time{most.count() / second, most.count() % second};
+  const auto end = std::chrono::steady_clock::now() + most;
+  futex(word, FUTEX_WAIT, value, &time);
+  return std::chrono::steady_clock::now() < end;
+}
+
+void detail::wake(std::atomic<std::uint32_t>& word, int threads) {
+  futex(word, FUTEX_WAKE, static_cast<std::uint32_t>(threads), nullptr);
+}
+
+}  // namespace neml2_capi::locks
 
 namespace neml2_capi::platform {
 
@@ -31,3 +64,4 @@ std::string processor_name() {
 }
 
 }  // namespace neml2_capi::platform
+#endif

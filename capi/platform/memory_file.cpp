@@ -1,3 +1,4 @@
+#if defined(__linux__)
 #include "capi/platform/memory_file.h"
 
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 #include <vector>
 
 #include "capi/base/error.h"
-#include "capi/base/refusals.h"
+#include "capi/platform/refusals.h"
 
 namespace neml2_capi::platform {
 namespace {
@@ -102,75 +103,91 @@ int create_in_memory(std::string_view name) {
 
 }  // namespace
 
+// Tries places for a file with this content, and keeps what the system has against each.
+class MemoryFile::Search {
+ public:
+  Search(MemoryFile& file, std::string_view name, std::string_view content)
+      : file_(file), name_(name), content_(content) {}
+
+  void keep_in(const std::string& folder) {
+    if (!take_named(folder))
+      throw Error(NEML2_ERROR_FILE, folder,
+                  join("Cannot keep an executable object in NEML2_CAPI_KEEP_OBJECTS=", folder, ": ",
+                       refusals::why(errno), ". Set it to a folder that exists and is not mounted noexec."));
+    file_.remove_ = false;
+  }
+
+  void find(const std::filesystem::path& original) {
+    // Systems with vm.memfd_noexec = 2 reject MFD_EXEC, and those with 0 do not need it.
+    if (!is_set("NEML2_CAPI_NO_MEMFD") && take_nameless(create_in_memory(name_), content_)) return;
+    note_refusal("memory");
+    const std::vector<std::string> folders = private_folders();
+    for (const auto create : {create_nameless_in, create_and_unlink_in})
+      for (const std::string& folder : folders)
+        if (take_nameless(create(folder, name_), content_)) return;
+    for (const std::string& folder : folders) {
+      if (take_named(folder)) return;
+      note_refusal(folder);
+    }
+    // Last, since another write to the file would change code that runs.
+    if (!original.empty() && take_nameless(open(original.c_str(), O_RDONLY | O_CLOEXEC), {})) return;
+    const std::string message = join("No place was found where the code of the package, ", content_.size(),
+                                     " bytes, may be written and executed: ", refused_, ". ",
+                                     refusals::remedy(limit_, "Set TMPDIR to a folder that is not mounted noexec."));
+    if (limit_ != 0) throw refusals::LimitError(NEML2_ERROR_FILE, std::string(name_), message);
+    throw Error(NEML2_ERROR_FILE, std::string(name_), message);
+  }
+
+ private:
+  // Keeps what the system has against a place; a limit of the process counts for all.
+  void note_refusal(const std::string& place) {
+    const int error = errno;
+    if (limit_ != EFBIG && limit_ != EMFILE && refusals::is_limit(error)) limit_ = error;
+    refused_ += join(refused_.empty() ? "" : "; ", place, ", ", refusals::why(error));
+  }
+
+  // Takes a file, or closes it and returns false if its code cannot run.
+  bool take_nameless(int descriptor, std::string_view content) {
+    if (descriptor < 0) return false;
+    file_.path_ = fresh_spelling(descriptor);
+    if (write_all(descriptor, content) && is_executable(descriptor) && access(file_.path_.c_str(), R_OK) == 0) {
+      file_.descriptor_ = descriptor;
+      return true;
+    }
+    const int reason = errno;
+    close(descriptor);
+    errno = reason;
+    return false;
+  }
+
+  bool take_named(const std::string& folder) {
+    const int descriptor = create_in(folder, name_, file_.path_);
+    if (descriptor < 0) return false;
+    if (write_all(descriptor, content_) && is_executable(descriptor)) {
+      file_.descriptor_ = descriptor;
+      return file_.remove_ = true;
+    }
+    const int reason = errno;
+    unlink(file_.path_.c_str());
+    close(descriptor);
+    errno = reason;
+    return false;
+  }
+
+  MemoryFile& file_;
+  std::string_view name_, content_;
+  std::string refused_;  // places, and why
+  int limit_ = 0;        // that one of them met
+};
+
 MemoryFile::MemoryFile(std::string_view name, std::string_view content, const std::filesystem::path& original) {
   const refusals::QuietWrites quiet;
-  if (const char* folder = std::getenv("NEML2_CAPI_KEEP_OBJECTS"); folder && *folder) {
-    keep_in(folder, name, content);
-    return;
-  }
-  // Systems with vm.memfd_noexec = 2 reject MFD_EXEC, and those with 0 do not need it.
-  if (!is_set("NEML2_CAPI_NO_MEMFD") && take_nameless(create_in_memory(name), content)) return;
-  note_refusal("memory");
-  const std::vector<std::string> folders = private_folders();
-  for (const auto create : {create_nameless_in, create_and_unlink_in})
-    for (const std::string& folder : folders)
-      if (take_nameless(create(folder, name), content)) return;
-  for (const std::string& folder : folders) {
-    if (take_named(folder, name, content)) return;
-    note_refusal(folder);
-  }
-  // Last, since another write to the file would change code that runs.
-  if (!original.empty() && take_nameless(open(original.c_str(), O_RDONLY | O_CLOEXEC), {})) return;
-  const std::string message = join("No place was found where the code of the package, ", content.size(),
-                                   " bytes, may be written and executed: ", refused_, ". ",
-                                   refusals::remedy(limit_, "Set TMPDIR to a folder that is not mounted noexec."));
-  if (limit_ != 0) throw refusals::LimitError(NEML2_ERROR_FILE, std::string(name), message);
-  throw Error(NEML2_ERROR_FILE, std::string(name), message);
-}
-
-// Keeps what the system has against a place; a limit of the process counts for all.
-void MemoryFile::note_refusal(const std::string& place) {
-  const int error = errno;
-  if (limit_ != EFBIG && limit_ != EMFILE && refusals::is_limit(error)) limit_ = error;
-  refused_ += join(refused_.empty() ? "" : "; ", place, ", ", refusals::why(error));
-}
-
-void MemoryFile::keep_in(const std::string& folder, std::string_view name, std::string_view content) {
-  if (take_named(folder, name, content)) {
-    remove_ = false;
-    return;
-  }
-  throw Error(NEML2_ERROR_FILE, folder,
-              join("Cannot keep an executable object in NEML2_CAPI_KEEP_OBJECTS=", folder, ": ", refusals::why(errno),
-                   ". Set it to a folder that exists and is not mounted noexec."));
-}
-
-// Takes a file, or closes it and returns false if its code cannot run.
-bool MemoryFile::take_nameless(int descriptor, std::string_view content) {
-  if (descriptor < 0) return false;
-  path_ = fresh_spelling(descriptor);
-  if (write_all(descriptor, content) && is_executable(descriptor) && access(path_.c_str(), R_OK) == 0) {
-    descriptor_ = descriptor;
-    return true;
-  }
-  const int reason = errno;
-  close(descriptor);
-  errno = reason;
-  return false;
-}
-
-bool MemoryFile::take_named(const std::string& folder, std::string_view name, std::string_view content) {
-  const int descriptor = create_in(folder, name, path_);
-  if (descriptor < 0) return false;
-  if (write_all(descriptor, content) && is_executable(descriptor)) {
-    descriptor_ = descriptor;
-    return remove_ = true;
-  }
-  const int reason = errno;
-  unlink(path_.c_str());
-  close(descriptor);
-  errno = reason;
-  return false;
+  Search search(*this, name, content);
+  const char* folder = std::getenv("NEML2_CAPI_KEEP_OBJECTS");
+  if (folder && *folder)
+    search.keep_in(folder);
+  else
+    search.find(original);
 }
 
 MemoryFile::~MemoryFile() {
@@ -179,3 +196,4 @@ MemoryFile::~MemoryFile() {
 }
 
 }  // namespace neml2_capi::platform
+#endif

@@ -24,16 +24,11 @@ class MemoryFile {
   const std::string& path() const { return path_; }
 
  private:
-  void keep_in(const std::string& folder, std::string_view name, std::string_view content);
-  bool take_nameless(int descriptor, std::string_view content);
-  void note_refusal(const std::string& place);
-  bool take_named(const std::string& folder, std::string_view name, std::string_view content);
+  class Search;  // for a place
 
   std::string path_;
   int descriptor_ = -1;
   bool remove_ = false;
-  std::string refused_;  // places, and why
-  int limit_ = 0;        // that one of them met
 };
 
 }  // namespace neml2_capi::platform

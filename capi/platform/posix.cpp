@@ -1,26 +1,81 @@
-// What systems with POSIX have in common.
-#include <fcntl.h>
+// Processes, threads and signals of systems with POSIX.
+#if !defined(_WIN32)
+#include <pthread.h>
 #include <signal.h>
-#include <sys/stat.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
-#include <utility>
 
-#include "capi/platform/files.h"
+#include "capi/base/locks.h"
 #include "capi/platform/process.h"
+#include "capi/platform/refusals.h"
 #include "capi/platform/threads.h"
 
-namespace neml2_capi::platform {
-
+namespace neml2_capi {
 namespace {
+
+[[gnu::constructor]] void watch_forks() { locks::detail::watch_forks(pthread_atfork); }
 
 sigset_t& set_in(unsigned char* bytes) { return *reinterpret_cast<sigset_t*>(bytes); }
 
+sigset_t only_file_size() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGXFSZ);
+  return set;
+}
+
+bool is_pending() {
+  sigset_t set;
+  return sigpending(&set) == 0 && sigismember(&set, SIGXFSZ) == 1;
+}
+
+// "ulimit -n is 4"
+std::string limit(const char* option, auto resource, const char* unit = "") {
+  rlimit found{};
+  if (getrlimit(resource, &found) != 0 || found.rlim_cur == RLIM_INFINITY) return join("ulimit ", option);
+  return join("ulimit ", option, " is ", found.rlim_cur, unit);
+}
+
 }  // namespace
+
+std::uintptr_t locks::detail::this_thread() { return reinterpret_cast<std::uintptr_t>(pthread_self()); }
+
+std::string refusals::limit_behind(int error) {
+  if (error == EFBIG) return limit("-f", RLIMIT_FSIZE, " bytes");
+  return error == EMFILE ? limit("-n", RLIMIT_NOFILE) : "";
+}
+
+refusals::QuietWrites::QuietWrites() : was_pending_(is_pending()) {
+  static_assert(sizeof(sigset_t) <= sizeof before_);
+  const sigset_t one = only_file_size();
+  pthread_sigmask(SIG_BLOCK, &one, &set_in(before_));
+}
+
+// Takes the signal that a write made; one from before is the host's.
+refusals::QuietWrites::~QuietWrites() {
+  const int error = errno;
+  const sigset_t one = only_file_size();
+#if defined(__APPLE__)
+  int taken = 0;
+  if (!was_pending_ && is_pending()) sigwait(&one, &taken);  // the system has no sigtimedwait
+#else
+  const timespec now{};
+  while (!was_pending_ && sigtimedwait(&one, nullptr, &now) < 0 && errno == EINTR) continue;
+#endif
+  pthread_sigmask(SIG_SETMASK, &set_in(before_), nullptr);
+  errno = error;
+}
+
+}  // namespace neml2_capi
+
+namespace neml2_capi::platform {
 
 BlockedSignals::BlockedSignals() {
   static_assert(sizeof(sigset_t) <= sizeof before_);
@@ -29,6 +84,16 @@ BlockedSignals::BlockedSignals() {
   pthread_sigmask(SIG_SETMASK, &all, &set_in(before_));
 }
 BlockedSignals::~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &set_in(before_), nullptr); }
+
+std::int64_t level2_cache() {
+#ifdef _SC_LEVEL2_CACHE_SIZE
+  static constinit std::atomic<long> known = 0;
+  long bytes = known.load(std::memory_order_relaxed);
+  if (bytes == 0) known = bytes = std::max(sysconf(_SC_LEVEL2_CACHE_SIZE), -1L);
+  if (bytes > 0) return std::clamp<std::int64_t>(bytes, 1 << 18, 1 << 22);
+#endif
+  return 1 << 19;
+}
 
 std::int64_t process_id() { return ::getpid(); }
 
@@ -46,54 +111,5 @@ std::tm utc(std::time_t time) {
 void* allocate(std::size_t alignment, std::size_t size) noexcept { return std::aligned_alloc(alignment, size); }
 void release(void* block) noexcept { std::free(block); }
 
-bool File::open(const std::filesystem::path& path) {
-  number_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  return is_open();
-}
-
-bool File::create(const std::filesystem::path& path) {
-  number_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  return is_open();
-}
-
-bool File::close() { return number_ < 0 || ::close(std::exchange(number_, -1)) == 0; }
-
-std::optional<std::size_t> File::size() const {
-  struct stat info {};
-  if (fstat(number_, &info) != 0) return std::nullopt;
-  errno = 0;
-  if (!S_ISREG(info.st_mode)) return std::nullopt;
-  return static_cast<std::size_t>(info.st_size);
-}
-
-std::ptrdiff_t File::read(char* data, std::size_t size) const {
-  std::size_t done = 0;
-  while (done < size) {
-    const ssize_t count = ::read(number_, data + done, size - done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return -1;
-    if (count == 0) break;
-    done += static_cast<std::size_t>(count);
-  }
-  return static_cast<std::ptrdiff_t>(done);
-}
-
-bool File::write(std::string_view content) const {
-  while (!content.empty()) {
-    const ssize_t written = ::write(number_, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    content.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
-}
-
-// A link never replaces a file. A rename, which does, is for file systems without links.
-bool publish(const std::filesystem::path& draft, const std::filesystem::path& path) {
-  if (::link(draft.c_str(), path.c_str()) == 0) return ::unlink(draft.c_str()), true;
-  std::error_code ignored;
-  if (errno != EEXIST && std::filesystem::exists(path, ignored)) errno = EEXIST;
-  return errno != EEXIST && ::rename(draft.c_str(), path.c_str()) == 0;
-}
-
 }  // namespace neml2_capi::platform
+#endif

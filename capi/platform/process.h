@@ -11,6 +11,8 @@ namespace neml2_capi::platform {
 std::int64_t process_id();
 std::string host_name();
 std::string processor_name();
+// Returns the bytes of one core's second-level cache, or a common size if the system does not tell.
+std::int64_t level2_cache();
 std::tm utc(std::time_t time);
 
 // Returns memory of `size` bytes, a multiple of `alignment`, or null.

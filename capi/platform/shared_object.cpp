@@ -1,3 +1,4 @@
+#if !defined(_WIN32)
 #include "capi/platform/shared_object.h"
 
 #include <dlfcn.h>
@@ -11,7 +12,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "capi/base/refusals.h"
+#include "capi/platform/refusals.h"
 
 namespace neml2_capi::platform {
 namespace {
@@ -64,3 +65,4 @@ std::string library_folder() {
 }
 
 }  // namespace neml2_capi::platform
+#endif

@@ -30,7 +30,7 @@ class BlockedSignals {
   BlockedSignals& operator=(const BlockedSignals&) = delete;
 
  private:
-  alignas(16) unsigned char before_[128];
+  [[maybe_unused]] alignas(16) unsigned char before_[128];
 };
 
 }  // namespace neml2_capi::platform

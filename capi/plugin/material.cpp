@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "capi/base/locks.h"
-#include "capi/base/thread_end.h"
 #include "capi/loader/image.h"
 #include "capi/platform/memory_file.h"
 #include "capi/platform/shared_object.h"
+#include "capi/platform/thread_end.h"
 #include "capi/plugin/payload.h"
 
 namespace neml2_capi::plugin {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "capi/base/locks.h"
-#include "capi/base/thread_end.h"
 #include "capi/platform/process.h"
+#include "capi/platform/thread_end.h"
 
 namespace neml2_capi::memory {
 namespace {

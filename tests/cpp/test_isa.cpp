@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "capi/base/processor.h"
 #include "capi/loader/isa.h"
+#include "capi/platform/processor.h"
 #include "tests/cpp/packages.h"
 
 using namespace neml2_capi;

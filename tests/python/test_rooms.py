@@ -55,6 +55,18 @@ def test_an_upward_include_is_told_with_its_line(capi: Path) -> None:
     assert f"Move what is needed of it down, or this code up to {ABOVE}." in line
 
 
+def test_a_header_of_a_system_is_of_the_platform(capi: Path) -> None:
+    (capi / ABOVE / "b.cpp").write_text("#include <string>\n#include <unistd.h>\n")
+    status, (line,) = check(capi)
+    assert status == 1
+    assert line.startswith(f"capi/{ABOVE}/b.cpp:2: {ABOVE} includes <unistd.h>")
+    assert "behind a header of capi/platform" in line
+    (capi / "platform").mkdir()
+    (capi / "platform" / "README.md").write_text("# platform\n")
+    (capi / ABOVE / "b.cpp").rename(capi / "platform" / "b.cpp")
+    assert check(capi) == (0, [])
+
+
 @pytest.mark.parametrize("place", ["c.h", "attic/c.h", "model/attic/c.h"])
 def test_a_file_in_no_room_is_told(capi: Path, place: str) -> None:
     (capi / place).parent.mkdir(exist_ok=True)

@@ -1,7 +1,6 @@
 // Refusals of the system, with the limit that was met and what to do; and writes that fail without a signal.
 #pragma once
 
-#include <csignal>
 #include <string>
 
 #include "capi/base/error.h"
@@ -16,6 +15,9 @@ std::string why(int error);
 
 // Returns what to do about a limit; else what the caller advises.
 std::string remedy(int error, const std::string& otherwise);
+
+// Returns the limit of the process behind an error: "ulimit -n is 4"; empty if the system does not tell.
+std::string limit_behind(int error);
 
 // Error NEML2_ERROR_FILE of a limit.
 class LimitError : public Error {
@@ -33,8 +35,8 @@ class QuietWrites {
   QuietWrites& operator=(const QuietWrites&) = delete;
 
  private:
-  sigset_t before_;
-  bool was_pending_;
+  [[maybe_unused]] alignas(16) unsigned char before_[128];
+  [[maybe_unused]] bool was_pending_;
 };
 
 }  // namespace neml2_capi::refusals

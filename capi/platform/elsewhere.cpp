@@ -1,0 +1,64 @@
+// What systems other than Linux share: the language's own library is enough.
+#if !defined(__linux__)
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <thread>
+
+#include "capi/base/error.h"
+#include "capi/base/locks.h"
+#include "capi/platform/files.h"
+#include "capi/platform/memory_file.h"
+#include "capi/platform/process.h"
+#include "capi/platform/refusals.h"
+#include "capi/platform/threads.h"
+
+namespace neml2_capi::locks {
+
+void detail::wait_while(const std::atomic<std::uint32_t>& word, std::uint32_t value) { word.wait(value); }
+
+bool detail::wait_while(const std::atomic<std::uint32_t>& word, std::uint32_t value, std::chrono::nanoseconds most) {
+  const auto end = std::chrono::steady_clock::now() + most;
+  while (word.load() == value && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  return std::chrono::steady_clock::now() < end;
+}
+
+void detail::wake(std::atomic<std::uint32_t>& word, int threads) {
+  if (threads == 1)
+    word.notify_one();
+  else
+    word.notify_all();
+}
+
+}  // namespace neml2_capi::locks
+
+namespace neml2_capi::platform {
+
+Processors Processors::of_this_thread() { return {}; }
+int Processors::count() const { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+void Processors::take_thread(Processors&) const {}
+
+// The system may keep a file that is open in its loader: it then stays in the folder for temporary files.
+MemoryFile::MemoryFile(std::string_view name, std::string_view content, const std::filesystem::path&) {
+  static std::atomic<unsigned> count = 0;
+  const char* kept = std::getenv("NEML2_CAPI_KEEP_OBJECTS");
+  remove_ = !kept || !*kept;
+  std::error_code ignored;
+  const std::filesystem::path folder = remove_ ? std::filesystem::temp_directory_path(ignored) : kept;
+  path_ = (folder / join("neml2-", process_id(), "-", count++, "-", name)).string();
+  File file;
+  if (!file.create(path_) || !file.write(content) || !file.close())
+    throw Error(NEML2_ERROR_FILE, path_,
+                join("The machine code ", path_, " cannot be written: ", refusals::why(errno), ". ",
+                     refusals::remedy(errno, "Set TMPDIR (TMP on Windows) to a folder that can be written to.")));
+}
+
+MemoryFile::~MemoryFile() {
+  std::error_code ignored;
+  if (remove_) std::filesystem::remove(path_, ignored);
+}
+
+}  // namespace neml2_capi::platform
+#endif

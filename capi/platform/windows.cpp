@@ -1,0 +1,129 @@
+// What Windows has.
+#if defined(_WIN32)
+#include <fcntl.h>
+#include <io.h>
+#include <malloc.h>
+#include <sys/stat.h>
+#include <windows.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+#include <utility>
+
+#include "capi/base/locks.h"
+#include "capi/platform/files.h"
+#include "capi/platform/process.h"
+#include "capi/platform/refusals.h"
+#include "capi/platform/shared_object.h"
+#include "capi/platform/threads.h"
+
+namespace neml2_capi {
+
+std::uintptr_t locks::detail::this_thread() { return GetCurrentThreadId(); }
+
+// There are no signals to block, and no limits of a process to tell.
+std::string refusals::limit_behind(int) { return ""; }
+refusals::QuietWrites::QuietWrites() : was_pending_(false) {}
+refusals::QuietWrites::~QuietWrites() = default;
+
+}  // namespace neml2_capi
+
+namespace neml2_capi::platform {
+namespace {
+
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value ? value : "";
+}
+
+}  // namespace
+
+BlockedSignals::BlockedSignals() = default;
+BlockedSignals::~BlockedSignals() = default;
+
+std::int64_t process_id() { return GetCurrentProcessId(); }
+std::string host_name() { return variable("COMPUTERNAME"); }
+std::string processor_name() { return variable("PROCESSOR_IDENTIFIER"); }
+std::int64_t level2_cache() { return 1 << 19; }
+
+std::tm utc(std::time_t time) {
+  std::tm parts{};
+  gmtime_s(&parts, &time);
+  return parts;
+}
+
+void* allocate(std::size_t alignment, std::size_t size) noexcept { return _aligned_malloc(size, alignment); }
+void release(void* block) noexcept { _aligned_free(block); }
+
+bool File::open(const std::filesystem::path& path) {
+  number_ = _wopen(path.c_str(), _O_RDONLY | _O_BINARY | _O_NOINHERIT);
+  return is_open();
+}
+
+bool File::create(const std::filesystem::path& path) {
+  number_ = _wopen(path.c_str(), _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY | _O_NOINHERIT, _S_IREAD | _S_IWRITE);
+  return is_open();
+}
+
+bool File::close() { return number_ < 0 || _close(std::exchange(number_, -1)) == 0; }
+
+std::optional<std::size_t> File::size() const {
+  struct _stat64 info {};
+  if (_fstat64(number_, &info) != 0) return std::nullopt;
+  errno = 0;
+  if ((info.st_mode & _S_IFMT) != _S_IFREG) return std::nullopt;
+  return static_cast<std::size_t>(info.st_size);
+}
+
+constexpr std::size_t most_at_once = 1 << 30;
+
+std::ptrdiff_t File::read(char* data, std::size_t size) const {
+  std::size_t done = 0;
+  while (done < size) {
+    const int count = _read(number_, data + done, static_cast<unsigned>(std::min(size - done, most_at_once)));
+    if (count < 0) return -1;
+    if (count == 0) break;
+    done += static_cast<std::size_t>(count);
+  }
+  return static_cast<std::ptrdiff_t>(done);
+}
+
+bool File::write(std::string_view content) const {
+  while (!content.empty()) {
+    const int written = _write(number_, content.data(), static_cast<unsigned>(std::min(content.size(), most_at_once)));
+    if (written <= 0) return false;
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+// Windows does not rename a file to the name of another.
+bool publish(const std::filesystem::path& draft, const std::filesystem::path& path) {
+  return _wrename(draft.c_str(), path.c_str()) == 0;
+}
+
+void require_memory_for_loader() {}
+
+void* open_shared(const char* path, std::string& reason, Opening how) {
+  const std::wstring name = std::filesystem::path(path).wstring();
+  void* const library = how == Opening::only_if_there ? GetModuleHandleW(name.c_str()) : LoadLibraryW(name.c_str());
+  if (!library) reason = std::system_category().message(static_cast<int>(GetLastError()));
+  return library;
+}
+
+void* function_of(void* object, const char* name) {
+  return reinterpret_cast<void*>(GetProcAddress(static_cast<HMODULE>(object), name));
+}
+
+std::string library_folder() {
+  constexpr DWORD by_address = GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT;
+  HMODULE library = nullptr;
+  wchar_t file[MAX_PATH] = L"";
+  if (!GetModuleHandleExW(by_address, reinterpret_cast<const wchar_t*>(&library_folder), &library)) return {};
+  const DWORD length = GetModuleFileNameW(library, file, MAX_PATH);
+  return length == 0 || length == MAX_PATH ? "" : std::filesystem::path(file).parent_path().string();
+}
+
+}  // namespace neml2_capi::platform
+#endif
