@@ -1,10 +1,19 @@
-# Toolchain: zig compiles for another machine or an older C library, and puts its C++ runtime, libc++, inside.
-# tools/platforms.py sets the environment:
+# Toolchain: zig compiles for another machine, system or C library, and puts its C++ runtime, libc++, inside.
+# tools/platforms.py and CMakePresets.json set the environment:
 #
-#   ZIG           the program zig
-#   ZIG_TARGET    such as aarch64-linux-gnu.2.17
+#   ZIG           the program zig; if it is not set, the one on the path
+#   ZIG_TARGET    such as aarch64-linux-gnu.2.17, x86_64-windows-gnu, aarch64-macos
 
+if(NOT DEFINED ENV{ZIG})
+  find_program(zig zig REQUIRED)
+  set(ENV{ZIG} ${zig})
+endif()
 set(CMAKE_SYSTEM_NAME Linux)
+if("$ENV{ZIG_TARGET}" MATCHES "-windows")
+  set(CMAKE_SYSTEM_NAME Windows)
+elseif("$ENV{ZIG_TARGET}" MATCHES "-macos")
+  set(CMAKE_SYSTEM_NAME Darwin)
+endif()
 string(REGEX MATCH "^[^-]+" CMAKE_SYSTEM_PROCESSOR "$ENV{ZIG_TARGET}")
 set(CMAKE_C_COMPILER "$ENV{ZIG}" cc -target $ENV{ZIG_TARGET})
 set(CMAKE_CXX_COMPILER "$ENV{ZIG}" c++ -target $ENV{ZIG_TARGET})

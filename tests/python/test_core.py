@@ -1,19 +1,22 @@
-"""The core alone, a library without backends: it runs all that has kernels."""
+"""The core alone, a library without backends: it runs all that has kernels, on any system."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
-from native import ROOT, TESTS
+from native import PREBUILT, ROOT, TESTS
 
 sys.path.append(str(ROOT))  # last: the package of the checkout has no library
 
 from tools.environments import checkout
-from tools.native import Build, configured
+from tools.native import Build, cmake, configured
+from tools.platforms import cross_environment, zig_variables
 from tools.process import CACHE, Command
 
 pytestmark = [pytest.mark.native, pytest.mark.full("builds the library once more")]
@@ -28,6 +31,32 @@ OF_PACKAGES = [
     "tests/python/test_bind.py::test_the_python_engine_binds_nothing",
     "tests/python/test_reports.py::test_the_error_names_the_package_of_the_residual[python]",
 ]
+
+# Writes what every model of the tests with all its kernels gives in a state: in lanes, by tensors.
+EVALUATED = """
+import shutil, sys
+from pathlib import Path
+import numpy as np
+from kernel_setup import models, native_target
+from states import state_of
+from neml2_capi import Model
+results, scratch = {}, Path(sys.argv[1])
+for name in models.graph_names():
+    try:
+        made = models.for_another_machine(name, native_target())
+    except models.NotCompiledError:
+        continue
+    root = shutil.copytree(made, scratch / name, ignore=shutil.ignore_patterns("*.pt2"))
+    for kernels in ("auto", "off"):
+        model = Model(root, dtype="float32" if name == "elasticity_float32" else "float64")
+        model.options["kernels"] = kernels
+        outputs, jacobian = model.jacobian(state_of(name, model))
+        for output, value in outputs.items():
+            results[f"{name} {kernels} {output}"] = value
+            for by, block in jacobian.get(output, {}).items():
+                results[f"{name} {kernels} {output} {by}"] = block
+np.savez(scratch / "results.npz", **results)
+"""
 
 REFUSED = """
 from neml2_capi import FatalError, Graph
@@ -53,7 +82,13 @@ def core() -> Build:
 def run(core: Build, *command: str | Path) -> None:
     (library,) = core.folder.glob("lib/libneml2_capi.so.?")
     names = {"NEML2_CAPI_LIBRARY": str(library), "NEML2_CAPI_FOREIGN_PACKAGES": "1"}
-    done = subprocess.run(command, env=os.environ | names, capture_output=True, text=True)
+    passes(command, **names)
+
+
+def passes(command: Command, **variables: str) -> None:
+    done = subprocess.run(
+        command, cwd=ROOT, env=os.environ | variables, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr
 
 
@@ -74,5 +109,63 @@ def test_python_tests_pass_on_kernels(core: Build, files: list[str]) -> None:
     run(core, sys.executable, "-m", "pytest", "-q", f"--rootdir={ROOT}", *chosen, *tests)
 
 
+def test_every_model_of_kernels_has_the_bits_of_the_whole_library(
+    core: Build, tmp_path: Path
+) -> None:
+    folders = [TESTS / "python", TESTS / "python" / "kernels"]
+    path = os.pathsep.join([*(str(folder) for folder in folders), os.environ.get("PYTHONPATH", "")])
+    command = ["env", f"PYTHONPATH={path}", sys.executable, "-c", EVALUATED]
+    for library in ("core", "whole"):
+        (tmp_path / library).mkdir()
+    run(core, *command, tmp_path / "core")
+    passes([*command, tmp_path / "whole"])
+    found, expected = (dict(np.load(tmp_path / x / "results.npz")) for x in ("core", "whole"))
+    assert len({name.split()[0] for name in expected}) >= 20
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert found[name].tobytes() == value.tobytes(), name
+
+
 def test_what_needs_a_backend_is_unsupported(core: Build) -> None:
     run(core, sys.executable, "-c", REFUSED)
+
+
+# Presets of CMakePresets.json, and their targets of zig.
+ELSEWHERE = {
+    "core-musl": "x86_64-linux-musl",
+    "core-windows": "x86_64-windows-gnu",
+    "core-macos": "aarch64-macos",
+}
+
+
+@pytest.mark.everything("compiles the library for another system")
+@pytest.mark.parametrize("preset", ELSEWHERE)
+def test_it_is_compiled_and_linked_for_another_system(preset: str, tmp_path: Path) -> None:
+    builder, target = cross_environment(), ELSEWHERE[preset]
+    variables, folder = zig_variables(builder, target), CACHE / "cmake" / f"{preset}-{checkout()}"
+    options = [f"-DPython_EXECUTABLE={builder.python}", "-DNEML2_CAPI_WERROR=ON"]
+    passes([cmake(builder), "--preset", preset, "-B", folder, *options], **variables)
+    passes([cmake(builder), "--build", folder, "--parallel", "2"], **variables)
+    program = tmp_path / "host.exe"
+    host: Command = [ROOT / "examples" / "c" / "example.c", "-o", program]
+    libraries = [f"-I{ROOT / 'include'}", f"-L{folder / 'lib'}", "-lneml2_capi", "-lm"]
+    passes([variables["ZIG"], "cc", "-target", target, *host, *libraries], **variables)
+    assert program.stat().st_size > 0
+    if preset == "core-musl" and Path("/lib/ld-musl-x86_64.so.1").exists():
+        kernels = tmp_path / "kernels"
+        shutil.copytree(PREBUILT, kernels, ignore=shutil.ignore_patterns("*.pt2"))
+        models = (kernels / "elasticity", kernels / "viscoplastic")
+        passes([program, *models], LD_LIBRARY_PATH=str(folder / "lib"))
+
+
+@pytest.mark.everything("compiles the library by another compiler")
+def test_clang_compiles_it(tmp_path: Path) -> None:
+    if not shutil.which("clang++"):
+        pytest.skip("clang++ is not installed")
+    folder = CACHE / "cmake" / f"core-clang-{checkout()}"
+    compilers = ["-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++"]
+    build = configured(
+        "-DNEML2_CAPI_BACKENDS=", "-DNEML2_CAPI_TESTS=OFF", *compilers, folder=folder
+    )
+    build.make("neml2_capi", title="building the core by clang")
+    run(build, sys.executable, "-c", REFUSED)
