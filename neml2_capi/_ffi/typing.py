@@ -23,8 +23,14 @@ A = TypeVar("A", bound=Producer)
 #: Arrays that lead to results of numpy, and go along with arrays of another library.
 Plain = NDArray[Any] | Tensor | np.generic | float | list[Any] | tuple[Any, ...]
 
+#: Arguments by name, of numpy alone, and of another library.
 Plains = Mapping[str, Plain]
 Others = Mapping[str, A | Plain]
-Arrays = dict[str, NDArray[Any]]
-#: {output: {input or parameter: block}}
-Blocks = dict[str, Arrays]
+#: Arguments by name, of any kind.
+Given = Mapping[str, Any]
+
+T = TypeVar("T")
+#: Results by name: outputs; outputs and others; outputs and {output: {variable: block}}.
+Named = dict[str, T]
+Both = tuple[dict[str, T], dict[str, T]]
+WithBlocks = tuple[dict[str, T], dict[str, dict[str, T]]]

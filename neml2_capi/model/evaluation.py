@@ -115,6 +115,8 @@ class Operation(NamedTuple):
     results: str | None = None
     #: Name of these results in a Call.
     group: str = ""
+    #: Field of a Signature: what its derivatives are with respect to.
+    by: str = "inputs"
     #: True if it returns the outputs.
     with_outputs: bool = True
 
@@ -148,8 +150,12 @@ FORWARD = Operation("forward")
 JVP = Operation("jvp", ("tangent of", "inputs"), "outputs", "jvps")
 VJP = Operation("vjp", ("cotangent of", "outputs"), "inputs", "adjoints")
 JACOBIAN = Operation("jacobian", None, "derivatives", "derivatives")
-PARAM_JACOBIAN = Operation("param_jacobian", None, "parameter_derivatives", "derivatives")
-PARAM_VJP = Operation("param_vjp", ("cotangent of", "outputs"), "parameters", "adjoints", False)
+PARAM_JACOBIAN = Operation(
+    "param_jacobian", None, "parameter_derivatives", "derivatives", "parameters"
+)
+PARAM_VJP = Operation(
+    "param_vjp", ("cotangent of", "outputs"), "parameters", "adjoints", "parameters", False
+)
 
 OPERATIONS = (FORWARD, JVP, VJP, JACOBIAN, PARAM_JACOBIAN, PARAM_VJP)
 

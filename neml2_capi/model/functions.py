@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
-from neml2_capi._ffi.typing import A, Arrays, Blocks, Others, Plains
+from neml2_capi._ffi.tensor import Array
+from neml2_capi._ffi.typing import A, Both, Given, Named, Others, Plains, WithBlocks
 from neml2_capi.model.evaluation import FORWARD, JACOBIAN, JVP, PARAM_JACOBIAN, PARAM_VJP, VJP
-from neml2_capi.model.solve import Solve
-
-if TYPE_CHECKING:
-    from neml2_capi.model.opened import Opened
-    from neml2_capi.model.solve import Solver
-
-_Named = dict[str, Any]
-_Both = tuple[_Named, _Named]
-_WithBlocks = tuple[_Named, dict[str, _Named]]
+from neml2_capi.model.opened import Opened
+from neml2_capi.model.solve import Solve, Solver
 
 
 class Functions:
@@ -26,21 +20,18 @@ class Functions:
     @overload
     def forward(
         self, inputs: Plains, param_overrides: Plains | None = None, solver: Solver | None = None
-    ) -> Arrays: ...
+    ) -> Named[Array]: ...
     @overload
     def forward(
         self,
         inputs: Others[A],
         param_overrides: Others[A] | None = None,
         solver: Solver | None = None,
-    ) -> dict[str, A]: ...
+    ) -> Named[A]: ...
     @overload
     def forward(
-        self,
-        inputs: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
-        solver: Solver | None = None,
-    ) -> dict[str, Any]: ...
+        self, inputs: Given, param_overrides: Given | None = None, solver: Solver | None = None
+    ) -> Named[Any]: ...
     def forward(
         self,
         inputs: Mapping[str, Any],
@@ -78,21 +69,15 @@ class Functions:
                 for system in solve:
                     solver(system)
                 return solve.end()
-        outputs: _Named = self._engine.results(FORWARD, inputs, param_overrides)
+        outputs: Named[Any] = self._engine.results(FORWARD, inputs, param_overrides)
         return outputs
 
     @overload
-    def evaluate(
-        self, inputs: Plains, param_overrides: Plains | None = None
-    ) -> tuple[Arrays, Arrays]: ...
+    def evaluate(self, inputs: Plains, param_overrides: Plains | None = None) -> Both[Array]: ...
     @overload
-    def evaluate(
-        self, inputs: Others[A], param_overrides: Others[A] | None = None
-    ) -> tuple[dict[str, A], dict[str, A]]: ...
+    def evaluate(self, inputs: Others[A], param_overrides: Others[A] | None = None) -> Both[A]: ...
     @overload
-    def evaluate(
-        self, inputs: Mapping[str, Any], param_overrides: Mapping[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]: ...
+    def evaluate(self, inputs: Given, param_overrides: Given | None = None) -> Both[Any]: ...
     def evaluate(
         self, inputs: Mapping[str, Any], param_overrides: Mapping[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -132,18 +117,15 @@ class Functions:
     @overload
     def jvp(
         self, inputs: Plains, tangents: Plains, param_overrides: Plains | None = None
-    ) -> tuple[Arrays, Arrays]: ...
+    ) -> Both[Array]: ...
     @overload
     def jvp(
         self, inputs: Others[A], tangents: Others[A], param_overrides: Others[A] | None = None
-    ) -> tuple[dict[str, A], dict[str, A]]: ...
+    ) -> Both[A]: ...
     @overload
     def jvp(
-        self,
-        inputs: Mapping[str, Any],
-        tangents: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
-    ) -> tuple[dict[str, Any], dict[str, Any]]: ...
+        self, inputs: Given, tangents: Given, param_overrides: Given | None = None
+    ) -> Both[Any]: ...
     def jvp(
         self,
         inputs: Mapping[str, Any],
@@ -177,24 +159,21 @@ class Functions:
             As in forward(), or a derivative is not finite where the values are: the error has all
             results, and `converged_mask` is False there.
         """
-        results: _Both = self._engine.results(JVP, inputs, param_overrides, tangents)
+        results: Both[Any] = self._engine.results(JVP, inputs, param_overrides, tangents)
         return results
 
     @overload
     def vjp(
         self, inputs: Plains, cotangents: Plains, param_overrides: Plains | None = None
-    ) -> tuple[Arrays, Arrays]: ...
+    ) -> Both[Array]: ...
     @overload
     def vjp(
         self, inputs: Others[A], cotangents: Others[A], param_overrides: Others[A] | None = None
-    ) -> tuple[dict[str, A], dict[str, A]]: ...
+    ) -> Both[A]: ...
     @overload
     def vjp(
-        self,
-        inputs: Mapping[str, Any],
-        cotangents: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
-    ) -> tuple[dict[str, Any], dict[str, Any]]: ...
+        self, inputs: Given, cotangents: Given, param_overrides: Given | None = None
+    ) -> Both[Any]: ...
     def vjp(
         self,
         inputs: Mapping[str, Any],
@@ -229,21 +208,19 @@ class Functions:
             As in forward(), or a derivative is not finite where the values are: the error has all
             results, and `converged_mask` is False there.
         """
-        results: _Both = self._engine.results(VJP, inputs, param_overrides, cotangents)
+        results: Both[Any] = self._engine.results(VJP, inputs, param_overrides, cotangents)
         return results
 
     @overload
     def jacobian(
         self, inputs: Plains, param_overrides: Plains | None = None
-    ) -> tuple[Arrays, Blocks]: ...
+    ) -> WithBlocks[Array]: ...
     @overload
     def jacobian(
         self, inputs: Others[A], param_overrides: Others[A] | None = None
-    ) -> tuple[dict[str, A], dict[str, dict[str, A]]]: ...
+    ) -> WithBlocks[A]: ...
     @overload
-    def jacobian(
-        self, inputs: Mapping[str, Any], param_overrides: Mapping[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]: ...
+    def jacobian(self, inputs: Given, param_overrides: Given | None = None) -> WithBlocks[Any]: ...
     def jacobian(
         self, inputs: Mapping[str, Any], param_overrides: Mapping[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
@@ -276,21 +253,21 @@ class Functions:
             As in forward(), or a derivative is not finite where the values are: the error has all
             results, and `converged_mask` is False there.
         """
-        results: _WithBlocks = self._engine.results(JACOBIAN, inputs, param_overrides)
+        results: WithBlocks[Any] = self._engine.results(JACOBIAN, inputs, param_overrides)
         return results
 
     @overload
     def param_jacobian(
         self, inputs: Plains, param_overrides: Plains | None = None
-    ) -> tuple[Arrays, Blocks]: ...
+    ) -> WithBlocks[Array]: ...
     @overload
     def param_jacobian(
         self, inputs: Others[A], param_overrides: Others[A] | None = None
-    ) -> tuple[dict[str, A], dict[str, dict[str, A]]]: ...
+    ) -> WithBlocks[A]: ...
     @overload
     def param_jacobian(
-        self, inputs: Mapping[str, Any], param_overrides: Mapping[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]: ...
+        self, inputs: Given, param_overrides: Given | None = None
+    ) -> WithBlocks[Any]: ...
     def param_jacobian(
         self, inputs: Mapping[str, Any], param_overrides: Mapping[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
@@ -320,24 +297,21 @@ class Functions:
             As in forward(), or a derivative is not finite where the values are: the error has all
             results, and `converged_mask` is False there.
         """
-        results: _WithBlocks = self._engine.results(PARAM_JACOBIAN, inputs, param_overrides)
+        results: WithBlocks[Any] = self._engine.results(PARAM_JACOBIAN, inputs, param_overrides)
         return results
 
     @overload
     def param_vjp(
         self, inputs: Plains, cotangents: Plains, param_overrides: Plains | None = None
-    ) -> Arrays: ...
+    ) -> Named[Array]: ...
     @overload
     def param_vjp(
         self, inputs: Others[A], cotangents: Others[A], param_overrides: Others[A] | None = None
-    ) -> dict[str, A]: ...
+    ) -> Named[A]: ...
     @overload
     def param_vjp(
-        self,
-        inputs: Mapping[str, Any],
-        cotangents: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]: ...
+        self, inputs: Given, cotangents: Given, param_overrides: Given | None = None
+    ) -> Named[Any]: ...
     def param_vjp(
         self,
         inputs: Mapping[str, Any],
@@ -369,7 +343,7 @@ class Functions:
             As in forward(), or a derivative is not finite where the values are: the error has all
             results, and `converged_mask` is False there.
         """
-        gradients: _Named = self._engine.results(PARAM_VJP, inputs, param_overrides, cotangents)
+        gradients: Named[Any] = self._engine.results(PARAM_VJP, inputs, param_overrides, cotangents)
         return gradients
 
     def solve(

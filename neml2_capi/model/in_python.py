@@ -20,8 +20,6 @@ from neml2_capi.engine.newton import Newton
 from neml2_capi.engine.results import Batch
 from neml2_capi.model.evaluation import (
     JVP,
-    PARAM_JACOBIAN,
-    PARAM_VJP,
     Evaluation,
     Given,
     Operation,
@@ -75,8 +73,8 @@ class InPython(Opened):
         if operation.directions:
             kind, of = operation.directions
             given.append(self._read(of, directions, kinds, operation.argument, kind))
-        by = "parameters" if operation in (PARAM_JACOBIAN, PARAM_VJP) else "inputs"
-        newton, wanted = Newton.like(self), by if operation.results else ""
+        newton, by = Newton.like(self), operation.by
+        wanted = by if operation.results else ""
         batch = engine.evaluate(given, wanted, newton, self.options["substep_del_tol"])
         with np.errstate(all="ignore"):
             outputs = engine.outputs(batch)

@@ -25,8 +25,6 @@ from neml2_capi.model.binding import Place, Shape
 from neml2_capi.model.evaluation import (
     JVP,
     OPERATIONS,
-    PARAM_JACOBIAN,
-    PARAM_VJP,
     Operation,
     warn_of_non_finite,
 )
@@ -204,7 +202,7 @@ def _slot(
             return None
         place = places.at(operation.group, end.name)
         # An adjoint is like its variable: the sum over the points, if that is one value.
-        axes = batch if operation is JVP else own[source, end.name]
+        axes = batch if operation is JVP else own[operation.by, end.name]
         return None, end.name, copier(bound(place, axes))
 
     buffers = [(*form, bound(place)) for form, place in given]
@@ -213,12 +211,7 @@ def _slot(
         named = signature.outputs.names
         outputs = [(name, copier(bound(places.at("outputs", name)))) for name in named]
     if operation.results:
-        source = "parameters" if operation is PARAM_VJP else "inputs"
-        derivatives = (
-            signature.parameter_derivatives
-            if operation in (PARAM_VJP, PARAM_JACOBIAN)
-            else signature.derivatives
-        )
+        derivatives = signature.compiled[operation.by]
         compiled = {d.output if operation is JVP else d.variable for d in derivatives}
         if not compiled:
             raise FatalError("no derivatives were compiled")

@@ -22,3 +22,8 @@ class Signature:
     dtype: str
     #: Kind and number of the device, as in DLPack.
     device: tuple[int, int]
+
+    @property
+    def compiled(self) -> dict[str, tuple[Derivative, ...]]:
+        """The derivatives with respect to "inputs" and "parameters"."""
+        return {"inputs": self.derivatives, "parameters": self.parameter_derivatives}

@@ -12,7 +12,7 @@ import torch
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
 from neml2_capi.model import Model
-from neml2_capi.model.calls import Binding, Calls, Result
+from neml2_capi.torch._calls import Binding, Calls, Result
 from neml2_capi.torch._slots import Shape, Slots
 
 #: The most columns of a Jacobian that are cheaper than a second evaluation, in a model of several
@@ -139,11 +139,7 @@ class Plan:
 
     def evaluate(self, tensors: Sequence[Any]) -> list[Any]:
         """The outputs, and then the Jacobians, if the plan has some."""
-        read = self._fitted(tensors)
-        status, results = _run(self._calls, read)
-        if status > lib.NEML2_NON_FINITE:
-            self._raise_failed(read)
-        return results
+        return self._run(self._calls, tensors)
 
     def jacobians(self, together: Any) -> list[Any]:
         """The Jacobian of each output, (*B, columns, rows), in the tensor of all."""
@@ -202,12 +198,8 @@ class Plan:
             ]
             calls = Calls(self.model.model._engine, read, results, self.points)
             self._adjoint_calls[given, needed] = calls
-        read = self._fitted(tensors)
-        read += [_plain(gradient) for gradient in gradients if gradient is not None]
-        status, adjoined = _run(calls, read)
-        if status > lib.NEML2_NON_FINITE:
-            self._raise_failed(read[: len(tensors)])
-        for part, adjoint in zip(parts, adjoined, strict=True):
+        weights = [gradient for gradient in gradients if gradient is not None]
+        for part, adjoint in zip(parts, self._run(calls, tensors, weights), strict=True):
             if part.reduced is not None:
                 adjoint = adjoint.sum_to_size(part.reduced)
             adjoints[part.argument] = adjoint
@@ -257,12 +249,16 @@ class Plan:
             first = last
         return jacobians
 
-    def _fitted(self, tensors: Sequence[Any]) -> list[Any]:
-        """The tensors as they are read."""
+    def _run(self, calls: Calls, tensors: Sequence[Any], others: Sequence[Any] = ()) -> list[Any]:
+        """Run over the memory of these, which is contiguous: results as tensors."""
         if self._expands:
             pairs = zip(tensors, self._expanded, strict=True)
             tensors = [t if shape is None else t.expand(shape) for t, shape in pairs]
-        return [_plain(tensor) for tensor in tensors]
+        read = [_plain(tensor) for tensor in (*tensors, *others)]
+        status, results = calls.run([tensor.data_ptr() for tensor in read])
+        if status > lib.NEML2_NON_FINITE:
+            self._raise_failed(read[: len(tensors)])
+        return [torch.from_numpy(array) for array in results]
 
     def _raise_failed(self, tensors: Sequence[Any]) -> NoReturn:
         """ConvergenceError, with all that is known of the points."""
@@ -272,12 +268,6 @@ class Plan:
         parameters = {name: named[name] for name in model.parameters.names}
         model.forward(inputs, parameters)
         raise FatalError("points failed once, and not again", lib.NEML2_ERROR_INTERNAL)
-
-
-def _run(calls: Calls, read: Sequence[Any]) -> tuple[int, list[Any]]:
-    """Run over the memory of tensors that are contiguous; the results as tensors."""
-    status, results = calls.run([tensor.data_ptr() for tensor in read])
-    return status, [torch.from_numpy(array) for array in results]
 
 
 def _product(matrices: Any, vectors: Any) -> Any:

@@ -14,8 +14,8 @@ from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Label, common_batch
 from neml2_capi.model import Model
 from neml2_capi.model.binding import Place
-from neml2_capi.model.calls import Binding
 from neml2_capi.model.places import Places
+from neml2_capi.torch._calls import Binding
 
 Shape = tuple[int, ...]
 
@@ -51,6 +51,7 @@ class Slots:
         self._places = Places(model._signature, self._call[0])
         self.outputs = [self._slot("outputs", name) for name in outputs]
         self.output_names = list(outputs)
+        self.input_names = model.inputs.index_of
         self.arguments = [self._slot("inputs", name) for name in model.inputs.names]
         self.arguments += [self._slot("parameters", name) for name in model.parameters.names]
         variables = (*model.inputs, *model.parameters, *model.outputs)

@@ -186,10 +186,10 @@ class Module(torch.nn.Module):  # type: ignore[misc]
 
     def _tensors(self, inputs: Mapping[str, Any]) -> list[Any]:
         """The inputs and then the parameters, in order; their shapes may be wrong."""
-        names, own = self._model.inputs.index_of, self._parameters
+        names, own = self._linearization.input_names, self._parameters
         if not names.keys() >= inputs.keys():
             unknown = next(name for name in inputs if name not in names)
-            raise unknown_name(self.model.inputs.kind, unknown, self.model.inputs.names)
+            raise unknown_name("input", unknown, names)
         values: list[Any] = [inputs.get(name) for name in names]
         # The detour of getattr() by torch is for buffers and parametrizations.
         values += [own[a] if a in own else getattr(self, a) for a in self._attributes.values()]

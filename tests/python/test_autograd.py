@@ -17,10 +17,10 @@ from states import load, recorded, repeated
 from test_float32 import root  # noqa: F401  (a fixture)
 
 from neml2_capi import ConvergenceError, FatalError, UnknownNameError
-from neml2_capi.model import calls
 
 torch = pytest.importorskip("torch")
 capi_torch = pytest.importorskip("neml2_capi.torch")
+calls = pytest.importorskip("neml2_capi.torch._calls")
 linearization = pytest.importorskip("neml2_capi.torch._linearization")
 
 Artifacts = Mapping[str, Path]
