@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from itertools import groupby, pairwise
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from native import PACKAGE, ROOT
+from native import HOSTS, PACKAGE, ROOT, c_program, command
 
 from neml2_capi import Model, examples
 from neml2_capi.model import native
@@ -132,3 +133,38 @@ def test_each_function_of_a_walk_in_c_plus_plus_calls_the_next(name: str) -> Non
             f"{function}: {following}"
         )
     assert bodies(*WALKS[name][-1])
+
+
+def called(trace: Path) -> set[tuple[str, str]]:
+    """The functions that call one another, by what callgrind wrote: each has a number."""
+    names: dict[str, str] = {}
+    pairs, caller = set(), ""
+    for kind, number, name in re.findall(r"^(c?fn)=(\(\d+\))(?: (.*))?$", trace.read_text(), re.M):
+        if name:
+            names[number] = name
+        if kind == "fn":
+            caller = number
+        else:
+            pairs.add((caller, number))
+    return {(names[one], names[other]) for one, other in pairs}
+
+
+@pytest.mark.full("valgrind")
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind was not found")
+def test_each_function_on_kernels_calls_the_next_when_it_runs(tmp_path: Path) -> None:
+    program, trace = c_program(HOSTS / "one_strain.c"), tmp_path / "trace"
+    options = (
+        "--tool=callgrind",
+        f"--callgrind-out-file={trace}",
+        "--toggle-collect=neml2_call_run",
+    )
+    command("valgrind", *options, program, examples.path("elasticity"))
+    walk = [function for function, _ in WALKS["Run on kernels"]]
+    walk = walk[: walk.index("walk") + 1]  # the rest is inline
+
+    def is_of(name: str, function: str) -> bool:
+        return bool(re.search(rf"\b{function.replace('::', '(<.+>)?::')}(<.+>)?(\(|$)", name))
+
+    pairs = called(trace)
+    for one, other in pairwise(walk):
+        assert any(is_of(a, one) and is_of(b, other) for a, b in pairs), f"{one}: {other}"
