@@ -102,7 +102,12 @@ std::int32_t evaluate_on_device(const Request& request, const Model& target, con
                                 const Dims& batch, const Arguments& given, const Arguments& promoted,
                                 const Arguments& tangents, const Arguments& cotangents) {
   const bool of_parameters = request.kind == Kind::parameter;
-  model::DeviceRequest asked{batch, given.tensors, promoted.tensors, tangents.tensors, cotangents.tensors};
+  model::DeviceRequest asked;
+  asked.batch = batch;
+  asked.given[model::Part::input] = given.tensors;
+  asked.given[model::Part::parameter] = promoted.tensors;
+  asked.given[model::Part::tangent] = tangents.tensors;
+  asked.given[model::Part::cotangent] = cotangents.tensors;
   asked.jvp = request.jvps;
   asked.vjp = request.adjoints;
   asked.blocks = request.blocks;
@@ -119,8 +124,8 @@ std::int32_t evaluate_on_device(const Request& request, const Model& target, con
   }
   Owned<neml2_report> report;
   if (reported) report = Owned<neml2_report>(std::move(reported));
-  Handles outputs = seen(results.outputs), jvps = seen(results.jvps), adjoints = seen(results.adjoints),
-          blocks = seen(results.blocks);
+  Handles outputs = seen(results.of[model::Part::output]), jvps = seen(results.of[model::Part::jvp]),
+          adjoints = seen(results.of[asked.adjoint()]), blocks = seen(results.of[asked.block()]);
   const std::int32_t status = conclude_on_device(results, count_of(batch));
   if (request.outputs) hand_out(request.outputs, std::move(outputs));
   hand_out(request.jvps, std::move(jvps));

@@ -108,29 +108,27 @@ void shape_outputs(const Model& model, const Shaping& shaping, const Chunk& chun
 
 void shape_derivatives(const Model& model, const Shaping& shaping, const DeviceRequest& request,
                        DeviceResults& results) {
-  const Kind kind = request.by_parameters ? Kind::parameter : Kind::input;
-  const Derivatives& derivatives = model.derivatives(kind);
-  const auto& outputs = model.variables(Kind::output);
-  const auto& by = model.variables(kind);
-  if (request.jvp) results.jvps.resize(outputs.size());
-  for (std::size_t i = 0; i < results.jvps.size(); ++i)
-    if (derivatives.of_output(i)) results.jvps[i] = shaping.of(std::move(results.jvps[i]), outputs[i], true);
-  if (request.vjp) results.adjoints.resize(by.size());
-  for (std::size_t i = 0; i < results.adjoints.size(); ++i)
-    if (derivatives.by_input(i)) results.adjoints[i] = shaping.of(std::move(results.adjoints[i]), by[i], true);
-  if (request.blocks) results.blocks.resize(derivatives.all().size());
-  for (std::size_t i = 0; i < results.blocks.size(); ++i) {
-    const Derivative& derivative = derivatives.all()[i];
-    const bool batched = derivative.batched || request.blocks_vary || shaping.points == 0;
-    results.blocks[i] = shaping.of(std::move(results.blocks[i]), derivative.block, batched);
-  }
+  const Derivatives& derivatives = model.derivatives(request.kind());
+  const auto shape = [&](Part part, std::size_t i, bool batched) {
+    results.of[part][i] = shaping.of(std::move(results.of[part][i]), model.variable(part, i), batched);
+  };
+  if (request.jvp) results.of[Part::jvp].resize(model.count(Part::jvp));
+  for (std::size_t i = 0; i < results.of[Part::jvp].size(); ++i)
+    if (derivatives.of_output(i)) shape(Part::jvp, i, true);
+  const Part adjoint = request.adjoint(), block = request.block();
+  if (request.vjp) results.of[adjoint].resize(model.count(adjoint));
+  for (std::size_t i = 0; i < results.of[adjoint].size(); ++i)
+    if (derivatives.by_input(i)) shape(adjoint, i, true);
+  if (request.blocks) results.of[block].resize(model.count(block));
+  for (std::size_t i = 0; i < results.of[block].size(); ++i)
+    shape(block, i, derivatives.all()[i].batched || request.blocks_vary || shaping.points == 0);
 }
 
 void finish(const Model& model, const DeviceRequest& request, const Chunk& chunk, DeviceOutcome& outcome,
             DeviceResults& results) {
   const Shaping shaping{request.batch, chunk.points, outcome.any_failed ? outcome.failed() : Tensor(), chunk.device};
   results.any_failed = outcome.any_failed;
-  shape_outputs(model, shaping, chunk, results.outputs);
+  shape_outputs(model, shaping, chunk, results.of[Part::output]);
   shape_derivatives(model, shaping, request, results);
   mark(model, request, results, outcome);
 
@@ -172,7 +170,7 @@ DeviceResults evaluate_on_device(const Model& model, const DeviceRequest& reques
   check_on_device(model, options, points);
   for (const std::size_t index : model.uniform_parameters()) {
     const Variable& parameter = model.variables(Kind::parameter)[index];
-    if (request.parameters[index].numel() == parameter.point_shape.product()) continue;
+    if (request.given[Part::parameter][index].numel() == parameter.point_shape.product()) continue;
     throw Error(NEML2_ERROR_SHAPE, parameter.name,
                 join("A package takes one value of '", parameter.name, "' for all points of a run, so on the device ",
                      device.str(),
@@ -180,9 +178,7 @@ DeviceResults evaluate_on_device(const Model& model, const DeviceRequest& reques
                      "themselves."));
   }
 
-  const Kind kind = request.by_parameters ? Kind::parameter : Kind::input;
-  const Derivatives& derivatives = model.derivatives(kind);
-  const auto& by = model.variables(kind);
+  const Derivatives& derivatives = model.derivatives(request.kind());
   Chunk chunk;
   chunk.points = points;
   chunk.device = device;
@@ -197,10 +193,11 @@ DeviceResults evaluate_on_device(const Model& model, const DeviceRequest& reques
   DeviceOutcome outcome = DeviceOutcome::none(points, device);
   const auto& inputs = model.variables(Kind::input);
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    chunk.values[model.values_of(Kind::input)[i]] = rows_of(request.inputs[i], request.batch, inputs[i].point_shape);
-  for (std::size_t i = 0; i < request.parameters.size(); ++i)
-    chunk.parameters.push_back(
-        rows_of(request.parameters[i], request.batch, model.variables(Kind::parameter)[i].point_shape));
+    chunk.values[model.values_of(Kind::input)[i]] =
+        rows_of(request.given[Part::input][i], request.batch, inputs[i].point_shape);
+  const auto& parameters = request.given[Part::parameter];
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    chunk.parameters.push_back(rows_of(parameters[i], request.batch, model.variable(Part::parameter, i).point_shape));
 
   DeviceResults results;
   if (points > 0) {
@@ -211,18 +208,19 @@ DeviceResults evaluate_on_device(const Model& model, const DeviceRequest& reques
     }
     const Derivatives::Chain chain{model.segments(),        blocks,        points, model.num_values(),
                                    chunk.parameters.size(), model.dtype(), device};
-    if (request.jvp) results.jvps = derivatives.jvp(chain, vectors_of(request.tangents, request.batch, inputs));
-    if (request.vjp)
-      results.adjoints =
-          derivatives.vjp(chain, vectors_of(request.cotangents, request.batch, model.variables(Kind::output)));
-    if (request.blocks) results.blocks = derivatives.blocks(chain);
-    for (const std::size_t value : model.values_of(Kind::output)) results.outputs.push_back(chunk.values[value]);
+    const auto vectors = [&](Part part) {
+      return vectors_of(request.given[part], request.batch, model.variables(kind_of(part)));
+    };
+    if (request.jvp) results.of[Part::jvp] = derivatives.jvp(chain, vectors(Part::tangent));
+    if (request.vjp) results.of[request.adjoint()] = derivatives.vjp(chain, vectors(Part::cotangent));
+    if (request.blocks) results.of[request.block()] = derivatives.blocks(chain);
+    for (const std::size_t value : model.values_of(Kind::output))
+      results.of[Part::output].push_back(chunk.values[value]);
   }
   finish(model, request, chunk, outcome, results);
-  if (!request.vjp) return results;
-  for (std::size_t i = 0; i < by.size(); ++i)
-    if (derivatives.by_input(i))
-      results.adjoints[i] = sum_to(results.adjoints[i], request.batch, request.adjoint_batches[i]);
+  Vector<Tensor>& adjoints = results.of[request.adjoint()];
+  for (std::size_t i = 0; i < adjoints.size(); ++i)
+    if (derivatives.by_input(i)) adjoints[i] = sum_to(adjoints[i], request.batch, request.adjoint_batches[i]);
   return results;
 }
 

@@ -18,21 +18,18 @@ class Transfer {
       : model_(model), bindings_(bindings), batch_{bindings.points} {}
 
   DeviceRequest request(Kind kind) const {
-    const bool of_parameters = kind == Kind::parameter;
-    DeviceRequest asked{batch_, taken(bindings_.inputs, Kind::input), parameters(), {}, {}};
-    asked.tangents = taken(bindings_.tangents, Kind::input);
-    asked.cotangents = taken(bindings_.cotangents, Kind::output);
-    asked.jvp = !of_parameters && any_bound(bindings_.jvps);
-    asked.vjp = any_bound(bindings_.of(adjoints(kind)));
-    asked.blocks = any_bound(bindings_.of(blocks(kind)));
-    asked.by_parameters = of_parameters;
-    asked.adjoint_batches.assign(model_.count(adjoints(kind)), batch_);
+    DeviceRequest asked;
+    asked.batch = batch_;
+    for (const Part part : given_parts)
+      asked.given[part] = part == Part::parameter ? parameters() : taken(bindings_.of(part), kind_of(part));
+    asked.by_parameters = kind == Kind::parameter;
+    asked.jvp = !asked.by_parameters && any_bound(bindings_.jvps);
+    asked.vjp = any_bound(bindings_.of(asked.adjoint()));
+    asked.blocks = any_bound(bindings_.of(asked.block()));
+    asked.adjoint_batches.assign(model_.count(asked.adjoint()), batch_);
     asked.blocks_vary = true;
     return asked;
   }
-
-  static Part adjoints(Kind kind) { return kind == Kind::parameter ? Part::parameter_adjoint : Part::adjoint; }
-  static Part blocks(Kind kind) { return kind == Kind::parameter ? Part::parameter_block : Part::block; }
 
  private:
   // Returns one value per point, or one for all; empty if nothing is bound.
@@ -83,8 +80,8 @@ Vector<T> numbers(const Tensor& report) {
 // Brings outputs and reports of a device to a chunk of all points.
 void take(const Model& model, const DeviceResults& results, Chunk& chunk) {
   chunk.values.resize(model.num_values());
-  for (std::size_t i = 0; i < results.outputs.size(); ++i)
-    chunk.values[model.values_of(Kind::output)[i]] = on_host(results.outputs[i]);
+  const auto& outputs = results.of[Part::output];
+  for (std::size_t i = 0; i < outputs.size(); ++i) chunk.values[model.values_of(Kind::output)[i]] = on_host(outputs[i]);
   chunk.reports.iterations = numbers<std::int32_t>(results.report[NEML2_REPORT_ITERATIONS]);
   chunk.reports.residual_norm = numbers<double>(results.report[NEML2_REPORT_RESIDUAL_NORM]);
   chunk.reports.suggested_cut = numbers<double>(results.report[NEML2_REPORT_SUGGESTED_CUT]);
@@ -114,10 +111,9 @@ void HostArrays::run(const Plan& plan, const Bindings& bindings, const Range&, W
     // Derivatives with respect to parameters may not be finite if all else is.
     const Vector<std::int32_t> own = numbers<std::int32_t>(results.report[NEML2_REPORT_STATUS]);
     for (std::size_t p = 0; p < status.size(); ++p) status[p] = std::max(status[p], own[p]);
-    derived[transfer.adjoints(kind)] = on_host(results.adjoints);
-    derived[transfer.blocks(kind)] = on_host(results.blocks);
+    for (const Part part : derived_parts)
+      if (!results.of[part].empty()) derived[part] = on_host(results.of[part]);
     if (kind == Kind::parameter && by_inputs) continue;  // all else is there
-    derived[Part::jvp] = on_host(results.jvps);
     take(model_, results, chunk);
     if (bindings.unknowns) *bindings.unknowns = on_host(results.unknowns);  // NaN at points that did not fail
   }

@@ -34,25 +34,15 @@ class Bad {
 };
 
 void add_given(Bad& bad, const Model& model, const DeviceRequest& request, Tensor (*is_good)(const Tensor&)) {
-  const auto add = [&](const Vector<Tensor>& tensors, Kind kind) {
-    for (std::size_t i = 0; i < tensors.size(); ++i) bad.add(tensors[i], model.variables(kind)[i].point_shape, is_good);
-  };
-  add(request.inputs, Kind::input);
-  add(request.parameters, Kind::parameter);
-  add(request.tangents, Kind::input);
-  add(request.cotangents, Kind::output);
+  for (const Part part : given_parts)
+    for (std::size_t i = 0; i < request.given[part].size(); ++i)
+      bad.add(request.given[part][i], model.variable(part, i).point_shape, is_good);
 }
 
-void add_results(Bad& bad, const Model& model, const DeviceRequest& request, const DeviceResults& results) {
-  const Kind kind = request.by_parameters ? Kind::parameter : Kind::input;
-  const auto add = [&](const Vector<Tensor>& tensors, const std::vector<Variable>& variables) {
-    for (std::size_t i = 0; i < tensors.size(); ++i) bad.add(tensors[i], variables[i].point_shape, finite);
-  };
-  add(results.outputs, model.variables(Kind::output));
-  add(results.jvps, model.variables(Kind::output));
-  add(results.adjoints, model.variables(kind));
-  for (std::size_t i = 0; i < results.blocks.size(); ++i)
-    bad.add(results.blocks[i], model.derivatives(kind).all()[i].block.point_shape, finite);
+void add_results(Bad& bad, const Model& model, const DeviceResults& results) {
+  for (const Part part : all_parts)
+    for (std::size_t i = 0; i < results.of[part].size(); ++i)
+      bad.add(results.of[part][i], model.variable(part, i).point_shape, finite);
 }
 
 // Points whose solve failed for something given, or for a step of zero, need no smaller step.
@@ -68,7 +58,7 @@ void excuse(const Model& model, const DeviceRequest& request, DeviceOutcome& out
       both(failed, both(equal(outcome.iterations, 0.0), negated(finite(outcome.residual_norm))));
   for (const auto& [now, before] : steps_of(model.variables(Kind::input))) {
     const auto rows = [&](std::size_t i) {
-      return shaped(expanded(request.inputs[i], request.batch).row_major(), {request.batch.product()});
+      return shaped(expanded(request.given[Part::input][i], request.batch).row_major(), {request.batch.product()});
     };
     const Tensor same = both(at_most(rows(now), rows(before)), at_most(rows(before), rows(now)));
     excused = either(excused, both(at_the_guess, same));
@@ -81,7 +71,7 @@ void excuse(const Model& model, const DeviceRequest& request, DeviceOutcome& out
 void mark(const Model& model, const DeviceRequest& request, const DeviceResults& results, DeviceOutcome& outcome) {
   if (request.batch.product() == 0) return;
   Bad bad(request.batch, outcome.status.device());
-  add_results(bad, model, request, results);
+  add_results(bad, model, results);
   add_given(bad, model, request, is_number);
   outcome.status = choose(both(bad.mask(), equal(outcome.status, NEML2_OK)), NEML2_NON_FINITE, outcome.status);
   if (outcome.any_failed) excuse(model, request, outcome);

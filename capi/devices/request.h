@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "capi/tensor/tensor.h"
+#include "capi/values/by_part.h"
 
 namespace neml2_capi::model {
 
@@ -12,21 +12,20 @@ namespace neml2_capi::model {
 // broadcast to `batch`; empty ones are zero.
 struct DeviceRequest {
   Dims batch;
-  Vector<Tensor> inputs, parameters;
-  Vector<Tensor> tangents;    // by input
-  Vector<Tensor> cotangents;  // by output
+  ByPart<Vector<Tensor>> given;
   bool jvp = false, vjp = false, blocks = false;
   bool by_parameters = false;           // what vjp and blocks are with respect to
   std::vector<Dims> adjoint_batches{};  // of the inputs or parameters, to which adjoints are summed
   bool blocks_vary = false;             // those that are the same for all points are wanted for each
+
+  Kind kind() const { return by_parameters ? Kind::parameter : Kind::input; }
+  Part block() const { return by_parameters ? Part::parameter_block : Part::block; }
+  Part adjoint() const { return by_parameters ? Part::parameter_adjoint : Part::adjoint; }
 };
 
 // Results of shapes (*batch, *point shape); empty if there is none. A point that failed is NaN.
 struct DeviceResults {
-  Vector<Tensor> outputs;
-  Vector<Tensor> jvps;           // by output
-  Vector<Tensor> adjoints;       // by input or parameter
-  Vector<Tensor> blocks;         // by derivative
+  ByPart<Vector<Tensor>> of;     // outputs, and the derivatives that were asked for
   std::array<Tensor, 5> report;  // by NEML2_REPORT_*
   Vector<Tensor> unknowns;       // the last iterates of failed points; empty if none failed
   bool any_failed = false;

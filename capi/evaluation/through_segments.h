@@ -1,21 +1,13 @@
 // The route that gives all there is: chunks of points through all segments of a model.
 #pragma once
 
-#include <iterator>
-
 #include "capi/evaluation/package_route.h"
+#include "capi/values/by_part.h"
 
 namespace neml2_capi::model {
 
 // The derivatives of the points of a chunk, before any of them is written; empty lists if none are wanted.
-class Derived {
- public:
-  Vector<Tensor>& operator[](Part part) { return all_[static_cast<std::size_t>(part)]; }
-  const Vector<Tensor>& operator[](Part part) const { return all_[static_cast<std::size_t>(part)]; }
-
- private:
-  Vector<Tensor> all_[std::size(all_parts)];
-};
+using Derived = ByPart<Vector<Tensor>>;
 
 class ThroughSegments final : public PackageRoute {
  public:
