@@ -1,26 +1,12 @@
-// Linear systems by LU factorisation with partial pivoting, in three forms: one system in every lane; one system with
-// its rows in the lanes, for few right-hand sides; one system with its columns in the lanes, for many. All do the same
-// operations on every element in the same order (element (i, j) loses l_ik u_kj for k = 0, 1, ...), so that they agree
-// bit by bit.
+// Linear systems by LU factorisation with partial pivoting, in two forms: one system in every lane, and one system with
+// its rows in the lanes. Both do the same operations on every element in the same order (element (i, j) loses l_ik u_kj
+// for k = 0, 1, ...), so that they agree bit by bit.
 #pragma once
 
 #include "capi/lanes/lu_by_columns.h"
-#include "capi/lanes/lu_by_rows.h"
 #include "capi/lanes/lu_in_lanes.h"
 
 namespace neml2_capi::lanes::NML2_INSTRUCTION_SET {
-
-// Tells whether a column fills the lanes better than a row. Columns repeat the swaps and the substitution for every
-// right-hand side, and gain in the elimination, n^3. The ratio is measured.
-inline bool fit_in_columns(std::int64_t n, std::int64_t sides) { return sides <= 1 || n * n * n >= 2000 * sides; }
-
-template <class T>
-void solve_one(const SystemLayout& layout, const System<T>& system, T* work) {
-  if (fit_in_columns(layout.n, layout.sides))
-    solve_by_columns(layout, system, work);
-  else
-    solve_by_rows(layout, system, work);
-}
 
 // Tells whether as many systems as there are lanes fit into the first-level cache.
 template <class T>
@@ -30,8 +16,7 @@ bool fit_in_lanes(std::int64_t n, std::int64_t sides) {
 
 template <class T>
 std::int64_t solve_work(std::int64_t n, std::int64_t sides) {
-  const std::int64_t one = fit_in_columns(n, sides) ? (n + sides) * padded<T>(n) + n
-                                                    : n * (padded<T>(n + sides) + padded<T>(sides) + 1) + lane_count<T>;
+  const std::int64_t one = (n + sides) * padded<T>(n) + n;
   const std::int64_t many = fit_in_lanes<T>(n, sides) ? n * (n + sides + 1) * lane_count<T> : 0;
   return one > many ? one : many;
 }
@@ -46,7 +31,7 @@ void solve(const SystemLayout& layout, const System<T>* systems, std::int64_t co
       solve_in_lanes(layout, systems + at, group, work);
       at += group;
     } else {
-      solve_one(layout, systems[at++], work);
+      solve_by_columns(layout, systems[at++], work);
     }
   }
 }

@@ -2,9 +2,15 @@
 #pragma once
 
 #include "capi/lanes/kernels.h"
-#include "capi/lanes/lu_elimination.h"
+#include "capi/lanes/pivot.h"
 
 namespace neml2_capi::lanes::NML2_INSTRUCTION_SET {
+
+// Returns n rounded up to whole vectors.
+template <class T>
+std::int64_t padded(std::int64_t n) {
+  return (n + lane_count<T> - 1) / lane_count<T> * lane_count<T>;
+}
 
 // 0, 1, ... in the lanes.
 template <class T>
@@ -59,7 +65,7 @@ template <class T, class Mask>
   return row;
 }
 
-// Solves one system with few right-hand sides. Columns of [A b] are stored one after another, each in whole vectors.
+// Solves one system. Columns of [A b] are stored one after another, each in whole vectors.
 // The elimination takes blocks of as many columns as a vector has lanes, so that the columns right of a block are read
 // and written once for all of it. Rows that pad a column hold values that nobody reads.
 template <class T>

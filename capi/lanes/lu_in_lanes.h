@@ -1,10 +1,39 @@
 // LU factorisation of many systems, one in every lane: see lu.h.
 #pragma once
 
+#include <type_traits>
+
 #include "capi/lanes/kernels.h"
-#include "capi/lanes/lu_elimination.h"
+#include "capi/lanes/pivot.h"
 
 namespace neml2_capi::lanes::NML2_INSTRUCTION_SET {
+
+// Subtracts from rows of `size` elements, `stride` apart, their multiples of the pivot rows, one after the other.
+template <class T, int rows, int pivots>
+void eliminate(T* to, const T* pivot_rows, std::int64_t stride, std::int64_t size,
+               const Lanes<T> (&factors)[rows][pivots]) {
+#pragma GCC unroll 2
+  for (std::int64_t j = 0; j < size; j += lane_count<T>) {
+    Lanes<T> subtracted[pivots];
+#pragma GCC unroll 2
+    for (int p = 0; p < pivots; ++p) subtracted[p] = load(pivot_rows + p * stride + j);
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; ++r) {
+      Lanes<T> element = load(to + r * stride + j);
+#pragma GCC unroll 2
+      for (int p = 0; p < pivots; ++p) element = subtract_product(element, factors[r][p], subtracted[p]);
+      store(to + r * stride + j, element);
+    }
+  }
+}
+
+// Calls f(i, number of rows) for groups of rows to compute together.
+template <class F>
+[[gnu::always_inline]] inline void in_groups(std::int64_t i, std::int64_t end, F&& f) {
+  for (; i + 4 <= end; i += 4) f(i, std::integral_constant<int, 4>{});
+  for (; i + 2 <= end; i += 2) f(i, std::integral_constant<int, 2>{});
+  for (; i < end; ++i) f(i, std::integral_constant<int, 1>{});
+}
 
 // Solves up to lane_count<T> systems at once. Element (i, j) of [A b] of all systems is one vector.
 template <class T>
