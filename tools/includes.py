@@ -31,10 +31,10 @@ ROOMS += ["segments", "model", "capsule", "evaluation", "devices", "abi", "plugi
 BACKENDS = {"package", "provider", "loader", "packages", "libtorch"}
 ABOVE_BACKENDS = {"plugin"}
 # Rooms that are linked apart from the library: rooms whose headers they take, which need none of
-# their sources, and the header that other rooms may include.
+# their sources, and the headers that other rooms may include.
 APART = {
-    "lanes": (("base", "platform"), "kernels.h"),
-    "provider": (("tensor", "lanes", "graph", "package"), "provider.h"),
+    "lanes": (("base", "platform"), ("kernels.h", "simd.h")),
+    "provider": (("tensor", "lanes", "graph", "package"), ("provider.h",)),
 }
 # Headers with a dot in their name, in angle brackets: of the compiler, for vectors, and for JSON.
 # All others are a system's, which only the platform and the rooms of backends include.
@@ -89,17 +89,18 @@ def _broken(capi: Path, room: str, header: str) -> str:
             f"{room} includes capi/{header}, which is a backend's; expected none of them: the "
             "library is built without backends, too. Ask the table, capi/graph/backend.h."
         )
-    uses, _ = APART.get(room, (ROOMS, ""))
+    uses, _ = APART.get(room, (ROOMS, ()))
     if other not in uses:
         return (
             f"{room} includes capi/{header}, and is linked without {other}; expected a header of "
             f"{' or '.join((room, *uses))}. Move what is needed of it there."
         )
-    _, offered = APART.get(other, ((), header.partition("/")[2]))
-    if header != f"{other}/{offered}":
+    name = header.partition("/")[2]
+    _, offered = APART.get(other, ((), (name,)))
+    if name not in offered:
         return (
             f"{room} includes capi/{header}, which {other} keeps to itself; expected "
-            f"capi/{other}/{offered}. Offer it there, or move it to a lower room."
+            f"capi/{other}/{' or '.join(offered)}. Offer it there, or move it to a lower room."
         )
     return ""
 

@@ -17,10 +17,10 @@ inline constexpr T no_number = std::numeric_limits<T>::quiet_NaN();
 template <class T>
 [[gnu::noinline]] void exchange(Lanes<T>* a, Lanes<T>* b, std::int64_t n, std::int64_t sides, std::int64_t k,
                                 const Mask<T>& small) {
-  Lanes<T> largest = absolute<T>(a[k * n + k]);
+  Lanes<T> largest = absolute(a[k * n + k]);
   Mask<T> row = Mask<T>{} + static_cast<Integer<T>>(k), at = row;
   for (std::int64_t i = k + 1; i < n; ++i) {
-    const Lanes<T> size = absolute<T>(a[i * n + k]);
+    const Lanes<T> size = absolute(a[i * n + k]);
     at += 1;
     const Mask<T> larger = (size > largest) & small;
     largest = larger ? size : largest;
@@ -48,7 +48,7 @@ struct Pivot {
 
   [[gnu::always_inline]] explicit Pivot(const Lanes<T>& pivot) : value(pivot), reciprocal(T(1) / pivot) {
     constexpr T least = std::numeric_limits<T>::min();
-    const Lanes<T> size = absolute<T>(pivot);
+    const Lanes<T> size = absolute(pivot);
     exact = ~((size >= least) & (size <= T(1) / least));
     plain = !any(exact);
   }
@@ -101,10 +101,10 @@ Mask<T> solve(Lanes<T>* a, Lanes<T>* b, std::int64_t n, std::int64_t sides) {
     reduce_all<T>(n - k, column, n, a + k * n, 1, a + k, n, k);
     V largest = V{};
     for (std::int64_t i = 1; i < n - k; ++i) {
-      const V size = absolute<T>(column[i * n]);
+      const V size = absolute(column[i * n]);
       largest = size > largest ? size : largest;
     }
-    const Mask<T> small = absolute<T>(*column) < T(0.1) * largest;
+    const Mask<T> small = absolute(*column) < T(0.1) * largest;
     if (any(small)) exchange<T>(a, b, n, sides, k, small);
     singular |= *column == T(0);
     const Pivot<T> pivot(*column);

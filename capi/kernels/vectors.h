@@ -7,29 +7,21 @@
 #include <cstdint>
 #include <type_traits>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "capi/lanes/simd.h"
 
 namespace neml2_capi::kernels::NML2_INSTRUCTION_SET {
 
-#if defined(__AVX512F__)
-inline constexpr int vector_bytes = 64;
-#else
-inline constexpr int vector_bytes = 32;
-#endif
+using lanes::NML2_INSTRUCTION_SET::absolute;
+using lanes::NML2_INSTRUCTION_SET::any;
+using lanes::NML2_INSTRUCTION_SET::Integer;
+using lanes::NML2_INSTRUCTION_SET::vector_bytes;
+using lanes::NML2_INSTRUCTION_SET::VectorOf;
 
+// Kernels have vectors of 32 bytes at least.
 template <class T>
-inline constexpr int width = vector_bytes / static_cast<int>(sizeof(T));
-
-template <class T, int lanes>
-struct VectorOf {
-  typedef T type __attribute__((vector_size(lanes * sizeof(T)), aligned(lanes * sizeof(T))));
-};
+inline constexpr int width = (vector_bytes > 32 ? vector_bytes : 32) / static_cast<int>(sizeof(T));
 template <class T>
 using Lanes = typename VectorOf<T, width<T>>::type;
-template <class T>
-using Integer = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
 template <class T>
 using Mask = typename VectorOf<Integer<T>, width<T>>::type;
 // Of a block of T: norms are computed in doubles.
@@ -42,38 +34,6 @@ template <class V>
 [[gnu::always_inline]] inline V all_of(double value) {
   using T = std::remove_reference_t<decltype(V{}[0])>;
   return static_cast<T>(value) - V{};
-}
-
-// Lane by lane: one or the other, both of which are there.
-template <class V, class M>
-[[gnu::always_inline]] inline V where(const M& mask, const V& value, const V& other) {
-  return mask ? value : other;
-}
-
-template <class M>
-[[gnu::always_inline]] inline bool any(const M& mask) {
-#if defined(__AVX512F__)
-  if constexpr (sizeof(M) == 64) {
-    const __m512i bits = __builtin_bit_cast(__m512i, mask);
-    return _mm512_test_epi64_mask(bits, bits) != 0;
-  }
-#elif defined(__AVX2__)
-  if constexpr (sizeof(M) == 32) {
-    const __m256i bits = __builtin_bit_cast(__m256i, mask);
-    return !_mm256_testz_si256(bits, bits);
-  }
-#endif
-  constexpr int count = sizeof(M) / sizeof(mask[0]);
-  auto bits = mask[0];
-  for (int l = 1; l < count; ++l) bits |= mask[l];
-  return bits != 0;
-}
-
-template <class T>
-[[gnu::always_inline]] inline Lanes<T> absolute(const Lanes<T>& x) {
-  using I = Integer<T>;
-  constexpr I most = static_cast<I>(static_cast<std::make_unsigned_t<I>>(-1) >> 1);
-  return __builtin_bit_cast(Lanes<T>, __builtin_bit_cast(Mask<T>, x) & most);
 }
 
 #if defined(__AVX2__)

@@ -30,18 +30,18 @@ inline constexpr bool has_fma = true;
 inline constexpr bool has_fma = false;
 #endif
 
-template <class T>
-struct LanesOf {
-  typedef T type __attribute__((vector_size(vector_bytes)));
+template <class T, int count>
+struct VectorOf {
+  typedef T type __attribute__((vector_size(count * sizeof(T))));
 };
-template <class T>
-using Lanes = typename LanesOf<T>::type;
 // Type of the lanes of a comparison, which are -1 or 0.
 template <class T>
 using Integer = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
 
 template <class T>
 inline constexpr int lane_count = vector_bytes / static_cast<int>(sizeof(T));
+template <class T>
+using Lanes = typename VectorOf<T, lane_count<T>>::type;
 
 template <class T>
 Lanes<T> broadcast(T value) {
@@ -72,27 +72,35 @@ Lanes<T> load_strided(const T* from, std::int64_t stride) {
 
 inline double absolute(double x) { return __builtin_fabs(x); }
 inline float absolute(float x) { return __builtin_fabsf(x); }
-inline Lanes<double> absolute(const Lanes<double>& x) {
-  return __builtin_bit_cast(Lanes<double>, __builtin_bit_cast(Lanes<std::int64_t>, x) & INT64_MAX);
-}
-inline Lanes<float> absolute(const Lanes<float>& x) {
-  return __builtin_bit_cast(Lanes<float>, __builtin_bit_cast(Lanes<std::int32_t>, x) & INT32_MAX);
+template <class V>
+[[gnu::always_inline]] inline V absolute(const V& x) {
+  using I = Integer<std::remove_cvref_t<decltype(x[0])>>;
+  using Bits = typename VectorOf<I, sizeof(V) / sizeof(I)>::type;
+  constexpr I most = static_cast<I>(static_cast<std::make_unsigned_t<I>>(-1) >> 1);
+  return __builtin_bit_cast(V, __builtin_bit_cast(Bits, x) & most);
 }
 
 // Tells whether a comparison holds in any lane.
 inline bool any(bool mask) { return mask; }
 template <class Mask>
-bool any(const Mask& mask) {
+[[gnu::always_inline]] inline bool any(const Mask& mask) {
 #if defined(__AVX512F__)
-  const __m512i bits = __builtin_bit_cast(__m512i, mask);
-  return _mm512_test_epi32_mask(bits, bits) != 0;
-#elif defined(__AVX2__)
-  const __m256i bits = __builtin_bit_cast(__m256i, mask);
-  return !_mm256_testz_si256(bits, bits);
-#else
-  const auto bits = __builtin_bit_cast(Lanes<std::int64_t>, mask);
-  return (bits[0] | bits[1]) != 0;
+  if constexpr (sizeof(Mask) == 64) {
+    const __m512i bits = __builtin_bit_cast(__m512i, mask);
+    return _mm512_test_epi32_mask(bits, bits) != 0;
+  }
 #endif
+#if defined(__AVX2__)
+  if constexpr (sizeof(Mask) == 32) {
+    const __m256i bits = __builtin_bit_cast(__m256i, mask);
+    return !_mm256_testz_si256(bits, bits);
+  }
+#endif
+  constexpr int count = sizeof(Mask) / sizeof(std::int64_t);
+  const auto bits = __builtin_bit_cast(typename VectorOf<std::int64_t, count>::type, mask);
+  std::int64_t all = bits[0];
+  for (int l = 1; l < count; ++l) all |= bits[l];
+  return all != 0;
 }
 
 // a b + c, rounded once if the instruction set can.

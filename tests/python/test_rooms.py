@@ -86,14 +86,14 @@ def test_a_header_that_is_gone_is_told(capi: Path) -> None:
 def test_what_is_linked_apart_keeps_its_headers_to_itself(capi: Path) -> None:
     (capi / "lanes").mkdir()
     (capi / "lanes" / "README.md").write_text("")
-    for name in ("kernels.h", "simd.h"):
+    for name in ("kernels.h", "lu.h"):
         (capi / "lanes" / name).write_text("")
     (capi / ABOVE / "b.h").write_text(
-        '#include "capi/lanes/kernels.h"\n#include "capi/lanes/simd.h"\n'
+        '#include "capi/lanes/kernels.h"\n#include "capi/lanes/lu.h"\n'
     )
     status, (line,) = check(capi)
     assert status == 1
-    assert line.startswith(f"capi/{ABOVE}/b.h:2: {ABOVE} includes capi/lanes/simd.h")
+    assert line.startswith(f"capi/{ABOVE}/b.h:2: {ABOVE} includes capi/lanes/lu.h")
 
 
 def test_the_core_includes_nothing_of_a_backend(capi: Path) -> None:
