@@ -23,7 +23,7 @@ from neml2_capi import Model, examples
 
 sys.path.append(str(ROOT))  # last: the package of the checkout has no library
 
-from tools.platform_tests import interpreter  # isort: skip
+from tools.platform_tests import interpreter
 from tools.platforms import (
     PLATFORMS,
     cross_environment,
