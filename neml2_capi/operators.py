@@ -24,7 +24,8 @@ import numpy as np
 from neml2_capi._ffi.errors import Error, FatalError, check, remember_cause
 from neml2_capi._ffi.handle import owned
 from neml2_capi._ffi.inspection import counted, inspected
-from neml2_capi._ffi.library import c_string, ffi, lib, text
+from neml2_capi._ffi.library import ffi, lib, text
+from neml2_capi._ffi.strings import c_string
 from neml2_capi._ffi.tensor import Array, Label, as_numpy, wrap
 
 __all__ = ["operator", "register_operator", "unregister_operator"]

@@ -71,20 +71,6 @@ def text(pointer: Any) -> str:
     return ffi.string(pointer).decode("utf-8", "replace") if pointer else ""
 
 
-def c_string(value: str | os.PathLike[str] | None) -> Any:
-    """Return what a `const char *` argument takes; None becomes NULL."""
-    if value is None:
-        return ffi.NULL
-    encoded = os.fsencode(value)
-    if b"\0" in encoded:
-        from neml2_capi._ffi.errors import ZeroByteError
-
-        raise ZeroByteError(
-            f"{value!r} holds a zero character; expected a text without", lib.NEML2_ERROR_ARGUMENT
-        )
-    return encoded
-
-
 def absolute(path: str | os.PathLike[str]) -> str:
     """A path that stays when the working folder becomes another; links stay links."""
     name = os.fsdecode(path)

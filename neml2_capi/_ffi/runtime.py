@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from neml2_capi._ffi.errors import check
-from neml2_capi._ffi.library import c_string, ffi, lib, text
+from neml2_capi._ffi.library import ffi, lib, text
+from neml2_capi._ffi.strings import c_string
 
 #: Causes of errors if the library was not told what is known here.
 _CURABLE = (lib.NEML2_CAUSE_LIBTORCH_MISSING, lib.NEML2_CAUSE_SCHEMA_UNKNOWN)

@@ -6,7 +6,8 @@ import os
 from typing import Any
 
 from neml2_capi._ffi.inspection import device_code, runtime_code, sized
-from neml2_capi._ffi.library import c_string, ffi
+from neml2_capi._ffi.library import ffi
+from neml2_capi._ffi.strings import c_string
 from neml2_capi._ffi.tensor import dtype_code
 
 

@@ -45,7 +45,8 @@ class Package:
             for i in given
         ]
         made: Sequence[Any] = self.graph.outputs
-        if any(output.shape is None for output in made):  # an operator's from outside: see
+        # Of an operator from outside, a package does not know what it returns.
+        if any(None in (output.shape, output.dtype) for output in made):
             trial = zip(self.filled(max(self.least, 2)), self.inputs, strict=True)
             made = self.graph.flat(*[rows if slot.batched else rows[0] for rows, slot in trial])
             self.outputs = [Slot(array.shape[1:], True, array.dtype.name) for array in made]

@@ -15,9 +15,10 @@ from neml2_capi._ffi.errors import FatalError, check, complete
 from neml2_capi._ffi.handle import Handle, owned
 from neml2_capi._ffi.inspection import RUNTIME_NAMES, counted, inspected
 from neml2_capi._ffi.kinds import NUMPY, TORCH, Kind, Kinds
-from neml2_capi._ffi.library import absolute, c_string, ffi, lib, text
+from neml2_capi._ffi.library import absolute, ffi, lib, text
 from neml2_capi._ffi.runtime import load
 from neml2_capi._ffi.source import NativeSource
+from neml2_capi._ffi.strings import c_string
 from neml2_capi._ffi.tensor import (
     DTYPE_NAMES,
     Array,

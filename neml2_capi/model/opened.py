@@ -14,11 +14,12 @@ from neml2_capi._ffi.errors import FatalError, check, read_text
 from neml2_capi._ffi.handle import Handle, owned
 from neml2_capi._ffi.inspection import RUNTIME_NAMES, inspected
 from neml2_capi._ffi.kinds import TORCH, Kind
-from neml2_capi._ffi.library import c_string, ffi, lib, text
+from neml2_capi._ffi.library import ffi, lib, text
 from neml2_capi._ffi.logs import drain
 from neml2_capi._ffi.options import Options, read_options
 from neml2_capi._ffi.runtime import load
 from neml2_capi._ffi.source import NativeSource
+from neml2_capi._ffi.strings import c_string
 from neml2_capi._ffi.tensor import DTYPE_NAMES, lossless, wrap
 from neml2_capi._ffi.variables import read_derivatives, read_histories, read_variables
 from neml2_capi.model.evaluation import Evaluation, Given, Operation, Segments, implicit_segments

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from neml2_capi._ffi.errors import unknown_name
-from neml2_capi._ffi.library import c_string, lib
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.strings import c_string
 from neml2_capi._ffi.tensor import Label
 from neml2_capi._ffi.variables import Derivative, Variable, Variables
 from neml2_capi.model.binding import Place

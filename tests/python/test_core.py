@@ -15,7 +15,7 @@ from native import PREBUILT, ROOT, TESTS
 sys.path.append(str(ROOT))  # last: the package of the checkout has no library
 
 from tools.environments import checkout
-from tools.native import Build, cmake, configured
+from tools.native import Build, configured
 from tools.platforms import cross_environment, zig_variables
 from tools.process import CACHE, Command
 
@@ -143,9 +143,10 @@ ELSEWHERE = {
 def test_it_is_compiled_and_linked_for_another_system(preset: str, tmp_path: Path) -> None:
     builder, target = cross_environment(), ELSEWHERE[preset]
     variables, folder = zig_variables(builder, target), CACHE / "cmake" / f"{preset}-{checkout()}"
+    cmake = Build(folder, builder).cmake
     options = [f"-DPython_EXECUTABLE={builder.python}", "-DNEML2_CAPI_WERROR=ON"]
-    passes([cmake(builder), "--preset", preset, "-B", folder, *options], **variables)
-    passes([cmake(builder), "--build", folder, "--parallel", "2"], **variables)
+    passes([cmake, "--preset", preset, "-B", folder, *options], **variables)
+    passes([cmake, "--build", folder, "--parallel", "2"], **variables)
     program = tmp_path / "host.exe"
     host: Command = [ROOT / "examples" / "c" / "example.c", "-o", program]
     libraries = [f"-I{ROOT / 'include'}", f"-L{folder / 'lib'}", "-lneml2_capi", "-lm"]

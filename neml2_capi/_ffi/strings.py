@@ -1,0 +1,21 @@
+"""Texts for the library."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from neml2_capi._ffi.errors import ZeroByteError
+from neml2_capi._ffi.library import ffi, lib
+
+
+def c_string(value: str | os.PathLike[str] | None) -> Any:
+    """Return what a `const char *` argument takes; None becomes NULL."""
+    if value is None:
+        return ffi.NULL
+    encoded = os.fsencode(value)
+    if b"\0" in encoded:
+        raise ZeroByteError(
+            f"{value!r} holds a zero character; expected a text without", lib.NEML2_ERROR_ARGUMENT
+        )
+    return encoded
