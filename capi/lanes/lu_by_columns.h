@@ -52,7 +52,7 @@ template <class T, class Mask>
   using V = Lanes<T>;
   constexpr int width = lane_count<T>;
   const V own = broadcast(absolute(column[k])), first = absolute(load(column));
-  V largest = below & (first > own) ? first : own;
+  V largest = (below & (first > own)) ? first : own;
   for (std::int64_t i = width; i < size; i += width) {
     const V next = absolute(load(column + i));
     largest = next > largest ? next : largest;
