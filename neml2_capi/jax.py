@@ -307,7 +307,7 @@ def _product(block: Any, shape: tuple[int, ...], tangent: Any, names: str, pair:
             names,
         )
     rows, columns = prod(made) // sites, prod(given) // sites
-    block = block.reshape(*before, -1, rows, columns)
+    block = block.reshape(*before, prod(shape) // (rows * columns), rows, columns)
     return jnp.einsum("...soi,...si->...so", block, tangent.reshape(*batch, sites, columns))
 
 

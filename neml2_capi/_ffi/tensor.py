@@ -390,9 +390,9 @@ def _current_stream() -> int:
     return int(torch.cuda.current_stream().cuda_stream) or 1
 
 
-def _wrap_torch(out: Any, tensor: Any, label: Label) -> Any:
-    torch = sys.modules["torch"]
-    if tensor.layout is not torch.strided:
+def require_dense(tensor: Any, label: Label) -> None:
+    """Refuse a tensor of torch whose memory is no array of its shape."""
+    if tensor.layout is not sys.modules["torch"].strided:
         raise label.refuse(
             f"is sparse or packed, {tensor.layout}: pass it dense, tensor.to_dense()",
             lib.NEML2_ERROR_UNSUPPORTED,
@@ -401,6 +401,11 @@ def _wrap_torch(out: Any, tensor: Any, label: Label) -> Any:
         raise label.refuse(
             "is a nested tensor: pass one array for all points", lib.NEML2_ERROR_UNSUPPORTED
         )
+
+
+def _wrap_torch(out: Any, tensor: Any, label: Label) -> Any:
+    torch = sys.modules["torch"]
+    require_dense(tensor, label)
     code = _torch_codes(torch).get(tensor.dtype)
     if code is None:
         real = "; pass its real part, tensor.real" if tensor.is_complex() else ""

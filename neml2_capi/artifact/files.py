@@ -63,13 +63,14 @@ def metadata_of_leaf(leaf: Path) -> Path | None:
 
 
 def leaves(metadata: Path) -> list[str]:
-    """What the packages beside metadata.json are for: "cpu/float64"; older ones are in one file."""
+    """What packages and kernels beside metadata.json are for: "cpu/float64".
+
+    Older packages are in one folder with it.
+    """
     root = metadata.parent
-    return sorted(
-        f"{folder.parent.name}/{folder.name}"
-        for folder in root.glob("*/*")
-        if folder.is_dir() and any(folder.glob("*.pt2"))
-    )
+    found = {f"cpu/{file.parent.name}" for file in root.glob("kernels/*/kernels.json")}
+    found |= {f"{file.parent.parent.name}/{file.parent.name}" for file in root.glob("*/*/*.pt2")}
+    return sorted(found)
 
 
 def packages_named(value: Any, role: str = "package") -> Iterator[str]:

@@ -29,7 +29,7 @@ from neml2_capi.kernels.folder import KernelError, read_metadata
 from neml2_capi.model import Model
 from neml2_capi.plugin.elf import with_segment
 from neml2_capi.umat.file import check, read
-from neml2_capi.umat.guess import guess
+from neml2_capi.umat.guess import guess, in_double
 from neml2_capi.umat.properties import HOSTS, Mapping, PluginError
 
 __all__ = ["HOSTS", "PluginError", "make"]
@@ -97,7 +97,7 @@ def make(
     materials = []
     archives: list[bytes] = []
     for root, file, name in zip(roots, files, names, strict=True):
-        with Model(root) as model:
+        with in_double(root, PluginError) as model:
             wanted = _guessed(model) if file is None else read(file, model)
             wanted.material = wanted.material or name
             wanted.host = host or wanted.host

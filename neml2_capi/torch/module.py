@@ -11,6 +11,7 @@ import torch
 
 from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.tensor import require_dense
 from neml2_capi.model import Model as _Model
 from neml2_capi.model.evaluation import check_mapping
 from neml2_capi.model.scheduler import Scheduler
@@ -195,7 +196,10 @@ class Module(torch.nn.Module):  # type: ignore[misc]
         values += [own[a] if a in own else getattr(self, a) for a in self._attributes.values()]
         return [
             value
-            if type(value) in _TENSORS and value.dtype is slot.dtype and value.is_cpu
+            if type(value) in _TENSORS
+            and (value.dtype, value.layout) == (slot.dtype, torch.strided)
+            and value.is_cpu
+            and not value.is_nested
             else _tensor(slot, value)
             for slot, value in zip(self._linearization.arguments, values, strict=True)
         ]
@@ -257,6 +261,7 @@ def _tensor(slot: Slot, value: Any) -> Any:
                 f"cannot be made a tensor, from a {type(value).__name__}: {error}",
                 lib.NEML2_ERROR_DTYPE,
             ) from error
+    require_dense(value, slot.label)
     if value.dtype != slot.dtype:
         raise slot.label.refuse(
             f"must be {slot.dtype}; got {value.dtype}: pass tensor.to({slot.dtype})",

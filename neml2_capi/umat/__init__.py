@@ -12,8 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from neml2_capi.model import Model
-from neml2_capi.umat.guess import DraftError, guess, type_of
+from neml2_capi.umat.guess import DraftError, guess, in_double, type_of
 from neml2_capi.umat.properties import KINDS, Field, Mapping, quoted
 
 __all__ = ["DraftError", "draft"]
@@ -64,7 +63,7 @@ def draft(
         raise DraftError(
             f"UMAT looks for lower-case names: call the file {place.stem.lower()}.nml."
         )
-    with Model(path) as model:
+    with in_double(path, DraftError) as model:
         mapping = guess(model, strain, stress, time, temperature)
         mapping.host = host
         values = [

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.variables import Variable, Variables
 from neml2_capi.model import Model
 from neml2_capi.umat.properties import ENERGIES, KINDS, Mapping, Parameter, State, size_of
@@ -15,6 +17,19 @@ TEMPERATURES = ("T", "temperature")
 
 class DraftError(ValueError):
     """The artifact cannot be driven by UMAT as it is, or what its variables mean is unclear."""
+
+
+def in_double(path: str | os.PathLike[str], refusal: type[ValueError]) -> Model:
+    """The model of an artifact in the numbers of hosts; an artifact of others is refused."""
+    try:
+        return Model(path)
+    except FatalError as error:
+        if error.subject != "cpu/float64" or "cpu/float32" not in str(error):
+            raise
+        raise refusal(
+            f"The artifact {path} computes in float32, and hosts compute in float64: compile it "
+            "for that, by --dtype float64 or by dtype='float64' of export.model()."
+        ) from error
 
 
 def guess(

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from states import recorded
 
-from neml2_capi import Model
+from neml2_capi import Model, examples
 from neml2_capi.kernels import sites
 from neml2_capi.umat import draft
 
@@ -317,6 +317,12 @@ def test_doctor_names_what_is_broken_and_what_mends_it(
     finding = only(broken)
     assert problem in finding["problem"]
     assert mend in finding["mend"]
+
+
+def test_doctor_names_the_element_type_of_kernels_alone(tmp_path: Path) -> None:
+    root = Path(shutil.copytree(examples.path("elasticity"), tmp_path / "elasticity"))
+    (root / "kernels" / "float64").rename(root / "kernels" / "float32")
+    assert "--dtype float32" in only(root)["mend"]
 
 
 def test_doctor_advises_to_export_a_law_again(broken: Path) -> None:

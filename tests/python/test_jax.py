@@ -54,6 +54,18 @@ def test_the_function_gives_what_the_model_gives_also_under_jit(
         np.testing.assert_array_equal(outputs["stress"], expected)
 
 
+@pytest.mark.parametrize("batch", [(0,), (0, 3), (3, 0)])
+def test_no_points_have_derivatives(elasticity: Model, batch: tuple[int, ...]) -> None:
+    function = Function(elasticity)
+
+    def total(strain: Any) -> Any:
+        return function({"strain": strain}, PARAMETERS)["stress"].sum()
+
+    none = jnp.zeros((*batch, 6))
+    assert jax.grad(total)(none).shape == none.shape
+    assert jax.jvp(total, (none,), (none,))[1] == 0
+
+
 def slope(function: Any, at: Any, step: float = 1e-4) -> Any:
     """The derivative of a function of a number, by differences of fourth order."""
     near, far = (function(at + s * step) - function(at - s * step) for s in (1, 2))

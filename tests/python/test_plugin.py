@@ -26,7 +26,7 @@ from neml2_capi import Model, drive
 from neml2_capi._ffi.library import library_path
 from neml2_capi.cli.commands import neml2_capi as command_line
 from neml2_capi.plugin import PluginError, make
-from neml2_capi.umat import draft
+from neml2_capi.umat import DraftError, draft
 
 pytestmark = pytest.mark.native
 
@@ -322,6 +322,18 @@ def test_a_mistake_in_the_mapping_is_told(tmp_path: Path, old: str, new: str, me
     with pytest.raises(PluginError, match=message):
         make(HARDENING, tmp_path / "libsteel.so", mapping=file)
     assert not (tmp_path / "libsteel.so").exists()
+
+
+def test_an_artifact_in_single_precision_is_refused(
+    artifacts: Mapping[str, Path], tmp_path: Path
+) -> None:
+    """Without the advice to open it with another element type, which a host cannot."""
+    root = artifacts["elasticity_float32"]
+    with pytest.raises(PluginError, match=r"computes in float32.*--dtype float64") as told:
+        make(root, tmp_path / "libsingle.so")
+    assert "Open it" not in str(told.value)
+    with pytest.raises(DraftError, match="computes in float32"):
+        draft(root)
 
 
 @pytest.mark.parametrize("name", ["elasticity_3.0.0", "creep_3.0.6"])

@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.full("it needs torch")
 
 STRAIN = torch.full((2, 6), 1e-3, dtype=torch.float64)
+NESTED = torch.nested.nested_tensor([STRAIN[0], STRAIN[1]])
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,7 @@ def model() -> Model:
     [
         (STRAIN.to_sparse(), r"sparse.*tensor\.to_dense\(\)"),
         (STRAIN.to_sparse_csr(), r"sparse.*tensor\.to_dense\(\)"),
-        (torch.nested.nested_tensor([STRAIN[0], STRAIN[1]]), "nested"),
+        (NESTED, "nested"),
         (STRAIN.to(torch.complex128), r"complex128.*tensor\.real"),
         (STRAIN.bfloat16(), "must be float64; got bfloat16"),
         (STRAIN.half(), "must be float64; got float16"),
@@ -40,6 +41,17 @@ def test_tensors_that_a_model_cannot_take_are_told_what_to_be(
 ) -> None:
     with pytest.raises(FatalError, match=rf"(?s)'strain'.*{words}"):
         model.forward({"strain": tensor})
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [STRAIN.to_sparse(), STRAIN.to_sparse_csr(), STRAIN.float().to_mkldnn(), NESTED],
+    ids=["sparse", "csr", "mkldnn", "nested"],
+)
+def test_a_module_tells_the_same(model: Model, tensor: Any) -> None:
+    module = pytest.importorskip("neml2_capi.torch").Module(model)
+    with pytest.raises(FatalError, match=r"(?s)'strain'.*(sparse or packed|nested)"):
+        module({"strain": tensor})
 
 
 @pytest.mark.parametrize("tensor", [STRAIN.bfloat16(), STRAIN[:1].bfloat16()])
