@@ -27,22 +27,26 @@ class SmallMatrices(TorchFunctionMode):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__()
-        #: Whether eigenvectors were asked for, whose signs are anyone's choice.
-        self.signs_are_free = False
+        #: Whether torch's own functions are no reference: for eigenvectors, whose signs are free,
+        #: and for derivatives of solutions, some of which torch has wrong.
+        self.differs = False
 
     def __torch_function__(
         self, function: Any, types: Any, arguments: Any = (), options: Any = None
     ) -> Any:
         options = options or {}
         most, ours = _OURS.get(function, (0, function))
-        if not _is_small(next(iter((*arguments, *options.values())), None), most):
+        if most and not arguments:  # the matrix by its name
+            name = "A" if "A" in options else "input"
+            arguments, options = (options[name],), {k: v for k, v in options.items() if k != name}
+        if not most or not _is_small(arguments[0], most):
             return function(*arguments, **options)
-        self.signs_are_free |= ours is eigensystem
+        self.differs |= ours in (eigensystem, solution, _solution_ex)
         return ours(*arguments, **options)
 
 
 def _is_small(matrix: Any, most: int) -> bool:
-    if not most or not isinstance(matrix, torch.Tensor) or matrix.ndim < 2:
+    if not isinstance(matrix, torch.Tensor) or matrix.ndim < 2:
         return False
     rows, columns = matrix.shape[-2:]
     return bool(matrix.is_floating_point() and rows == columns and 1 <= rows <= most)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import linecache
+import re
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from types import FrameType
 from typing import Any
@@ -22,6 +23,9 @@ from neml2_capi.kernels.places import LINE, belongs_to_a_law, written
 #: The laws that are being called, the innermost last: how deep the frame of the call is, and its
 #: arguments. Frames outside of it are of who exports the law.
 _AT_WORK: ContextVar[tuple[tuple[FrameType, Sequence[Any]], ...]] = ContextVar("laws", default=())
+
+#: What an error of tracing has: the last line of each operator of torch, by its name.
+_LINES = "lines_of_operators"
 
 
 def called(law: Callable[..., Any], *arguments: Any, **by_name: Any) -> Any:
@@ -54,10 +58,17 @@ def line_at_work() -> str:
 
 
 def line_of_error(error: BaseException) -> str:
-    """The innermost line outside torch that raised an error; empty if there is none."""
+    """The innermost line outside torch that raised an error; empty if there is none.
+
+    An error of a backward pass has the line of the operator that it names.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if belongs_to_a_law(f.filename)]  # below who catches it
-    return _written(own[-1].filename, own[-1].lineno or 0) if own else ""
+    if own:
+        return _written(own[-1].filename, own[-1].lineno or 0)
+    named = re.search(r"(?:aten::|derivative for ')(\w+)", str(error))
+    known: Mapping[str, str] = getattr(error, _LINES, {})
+    return known.get(named[1].removesuffix("_backward"), "") if named else ""
 
 
 def _written(file: str, line: int) -> str:
@@ -73,6 +84,12 @@ class NotedLines(TorchDispatchMode):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self._of_gradients: dict[int, str] = {}
+        self._of_operators: dict[str, str] = {}
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        super().__exit__(kind, error, trace)
+        if error is not None:
+            setattr(error, _LINES, self._of_operators)
 
     def __torch_dispatch__(
         self, function: Any, types: Any, arguments: Any = (), options: Any = None
@@ -81,6 +98,7 @@ class NotedLines(TorchDispatchMode):  # type: ignore[misc]
         if backward is None:
             line = line_at_work()
             self._of_gradients.setdefault(torch.autograd._get_sequence_nr() - 1, line)
+            self._of_operators[function.name().removeprefix("aten::").partition(".")[0]] = line
         else:
             # An operator of several steps has no number of its own: the last one before it.
             earlier = [n for n in self._of_gradients if n <= backward._sequence_nr()]

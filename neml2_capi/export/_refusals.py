@@ -67,6 +67,11 @@ _WORDS: Sequence[tuple[str, str]] = (
         "torch has no rule by which {0} works on many points. Write it with other operators",
     ),
     (
+        r"derivative for '?(?:aten::)?([\w: ]+)'? is not implemented",
+        "torch has no derivative of {0}. Write it with other operators, keep what needs none out "
+        "of the derivative by .detach(), or leave derivatives out: derivatives=False",
+    ),
+    (
         r"element 0 of tensors does not require grad|requires_grad\(\) inside|autograd\.grad",
         "the law differentiates by backward() or torch.autograd.grad(). Use torch.func.grad or "
         "torch.func.jacrev",

@@ -100,6 +100,12 @@ class Arrays:
     def amin(self, x: Nodes, axes: Any = None, keep: bool = False) -> Nodes:
         return self._reduce(self.least, np.inf, x, axes, keep)
 
+    def any(self, x: Nodes, axes: Any = None, keep: bool = False) -> Nodes:
+        return self._reduce(self.or_, 0.0, self.truth(x), axes, keep)
+
+    def all(self, x: Nodes, axes: Any = None, keep: bool = False) -> Nodes:
+        return self._reduce(self.and_, 1.0, self.truth(x), axes, keep)
+
     def mean(self, x: Nodes, axes: Any = None, keep: bool = False, **_: Any) -> Nodes:
         total = self.sum(x, axes, keep)
         return self.div(total, x.size / max(total.size, 1))

@@ -160,6 +160,32 @@ def index_put(a: Arrays, x: Nodes, places: Sequence[Any], y: Nodes, add: bool = 
     return result
 
 
+def scatter_add(a: Arrays, x: Nodes, axis: int, places: Nodes, values: Nodes) -> Nodes:
+    """x and values added to it where the places along an axis say, which may depend on data."""
+    result: Nodes = np.array(x, dtype=object, order="C")
+    along_axis = [axis % x.ndim == k for k in range(x.ndim)]
+    for at in np.ndindex(places.shape):
+        for k in range(x.shape[axis]):
+            to = tuple(k if here else i for here, i in zip(along_axis, at, strict=True))
+            added = a.scalars.add(result[to], values[at])
+            here = a.scalars.eq(places[at], a.scalars.constant(k))
+            result[to] = a.scalars.where(here, added, result[to])
+    return result
+
+
+def pad(a: Arrays, x: Nodes, widths: Sequence[int], value: float = 0.0) -> Nodes:
+    """Values around the last axes, from the last on: before and behind; negative ones cut."""
+    for k in range(len(widths) // 2):
+        axis, (before, behind) = x.ndim - 1 - k, widths[2 * k : 2 * k + 2]
+        x = x[along(x, axis, slice(max(-before, 0), x.shape[axis] - max(-behind, 0)))]
+        sides = [(max(before, 0), max(behind, 0)) if j == axis else (0, 0) for j in range(x.ndim)]
+        shape = [n + sum(side) for n, side in zip(x.shape, sides, strict=True)]
+        padded = a.full(shape, value)
+        padded[along(padded, axis, slice(sides[axis][0], sides[axis][0] + x.shape[axis]))] = x
+        x = padded
+    return x
+
+
 def eye(a: Arrays, n: int, m: int | None = None, **_: Any) -> Nodes:
     return a.array(np.eye(n, n if m is None or not isinstance(m, int) else m))
 

@@ -3,8 +3,8 @@
 `Scalars` makes nodes, and returns the same node for the same expression. What is folded is what
 IEEE 754 allows for arguments that may be anything, infinite and NaN too, with one exception: a
 product with a structural zero is 0, and notes what it lacks (`dropped`). Signs move outward, so
-that x and -x share what is made of them: if both x - y and y - x are used, a difference that
-vanishes may be -0.
+that x and -x share what is made of them, but not out of sums: x - y is 0 where they are equal, and
+-(y - x) is -0, by which a quotient is infinite of the other sign.
 """
 
 from __future__ import annotations
@@ -145,12 +145,8 @@ class Scalars:
             return x
         if y.operation == "neg" or (b is not None and b < 0):
             return self.add(x, self.neg(y))
-        if x.operation == "neg" or (a is not None and a < 0):
-            return self.neg(self.add(self.neg(x), y))
-        if x is y:
-            return self.node("sub", x, x) if self._notes else self.constant(0)
-        if x.index > y.index:  # x - y and y - x are one node
-            return self.neg(self.node("sub", y, x))
+        if x is y and not self._notes:
+            return self.constant(0)
         return self.node("sub", x, y)
 
     @_of_values

@@ -214,9 +214,12 @@ def _normal(a: _Term, b: _Term, signed: bool) -> _Pair:
 
 
 def _sign_in(terms: Counter[_Term], pair: _Pair, signed: bool) -> int:
-    """The sign with which the pair is among the terms; 0 if it is not."""
+    """The sign with which the pair is among the terms; 0 if it is not.
+
+    A sum of these two alone is not the negative of the pair: where it vanishes it would be -0.
+    """
     (s, a), (t, b) = pair
-    for sign in (1, -1) if signed else (1,):
+    for sign in (1, -1) if signed and terms.total() > 2 else (1,):
         enough = 2 if pair[0] == pair[1] else 1
         if terms[sign * s, a] >= enough and terms[sign * t, b] >= enough:
             return sign

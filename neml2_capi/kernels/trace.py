@@ -187,9 +187,21 @@ class _Reader:
             return result
         if isinstance(result, (list, tuple)):
             return [self._arrays.array(part) for part in result]
-        result = self._arrays.array(result)
+        result = self._of_type(node, name, self._arrays.array(result))
         self._check(node, name, result)
         return self._rounded(node, name, result)
+
+    def _of_type(self, node: Any, name: str, result: Nodes) -> Nodes:
+        """Truth values for torch's: the sum of two is true. NoKernel for the bits of integers."""
+        meta = node.meta.get("val")
+        if not isinstance(meta, torch.Tensor):
+            return result
+        if meta.dtype is not torch.bool:
+            if name.startswith(("aten.bitwise_", "aten.__")):
+                raise NoKernel(f"{name} ({node.name}) takes the bits of integers")
+            return result
+        known = all(x.operation in MASKS or constant_of(x) is not None for x in result.ravel())
+        return result if known else self._arrays.truth(result)
 
     def _check(self, node: Any, name: str, result: Any) -> None:
         """NoKernel if an operator mixed points, or gave another shape than torch has."""

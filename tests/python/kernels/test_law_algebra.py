@@ -38,6 +38,7 @@ def of_symmetric(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "linalg.det": linalg.det,
+    "det by name": lambda A: torch.det(input=A) + linalg.det(A=A) + torch.logdet(input=A @ A.mT),
     "det": torch.det,
     "tensor.det": lambda A: A.det(),
     "slogdet": lambda A: torch.stack(linalg.slogdet(A)),
@@ -115,6 +116,35 @@ def assert_near(found: Any, expected: Any, tolerance: float = 1e-11) -> None:
 
 def assert_kernel_takes(graph: Any, n: int) -> None:
     assert read(traced(graph, (torch.zeros(2, n, n, dtype=torch.float64),), [0])).operations
+
+
+@pytest.mark.parametrize(
+    "solved",
+    [
+        lambda A: linalg.solve(torch.stack([A, A.mT]), torch.stack([A[0], A[1]])),
+        lambda A: linalg.solve(B=torch.stack([A[0], A[1]]), A=torch.stack([A, A.mT])),
+        lambda A: linalg.solve_ex(torch.stack([A, A.mT]), B=torch.stack([A, A])).result,
+        lambda A: linalg.solve_ex(A, A[:, :1] + 1.0).result,
+        lambda A: linalg.solve(A, A[:, :1] + 1.0),
+    ],
+)
+def test_solutions_differentiate(solved: Callable[[Any], Any]) -> None:
+    """By differences: torch has the derivatives of some of them wrong."""
+    A, step = matrices(2), 1e-6
+    graph = batched(jacobian(lambda A: (solved(A),), [0]), [(2, 2)], torch.float64)
+    (values,), ((derivative,),) = _unflattened(graph(A))
+    assert_near(values, one_by_one(solved, A))
+    moves = [step * torch.eye(4, dtype=A.dtype)[k].view(2, 2) for k in range(4)]
+    slopes = [one_by_one(solved, A + m) - one_by_one(solved, A - m) for m in moves]
+    assert_near(derivative.flatten(-2), torch.stack(slopes, -1) / (2 * step), 1e-8)
+
+
+def test_what_cancels_is_no_chance() -> None:
+    """Round-off, of torch's way and of ours."""
+    unit = batched(jacobian(lambda A: (linalg.inv(A) @ A,), [0]), [(3, 3)], torch.float64)
+    (values,), ((derivative,),) = _unflattened(unit(matrices(3)))
+    assert_near(values, torch.eye(3, dtype=torch.float64).expand(4, 3, 3))
+    np.testing.assert_allclose(derivative, 0.0, atol=1e-13)
 
 
 @pytest.mark.parametrize("n", [4, 5, 6])

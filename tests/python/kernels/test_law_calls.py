@@ -210,6 +210,50 @@ def test_a_law_may_write_into_what_it_has_made(law: Callable[[Any], Any]) -> Non
     np.testing.assert_allclose(block.T.reshape(-1, 6, 6), tangent, atol=1e-14)
 
 
+_WEIGHT = torch.tensor([0.3], dtype=torch.float64)
+F = torch.nn.functional
+#: What torch cannot differentiate for many points, or export.
+REWRITTEN: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "hardshrink": (lambda x: F.hardshrink(x, 0.6), lambda x: (x.abs() > 0.6) * 1.0),
+    "softshrink": (lambda x: torch.nn.Softshrink(0.6)(x), lambda x: (x.abs() > 0.6) * 1.0),
+    "mish": (F.mish, torch.func.grad(lambda x: (x * F.softplus(x).tanh()).sum())),
+    "prelu": (lambda x: F.prelu(x, _WEIGHT), lambda x: torch.where(x > 0, 1.0, 0.3)),
+    "heaviside": (lambda x: torch.heaviside(x, 2.0 * x), lambda x: 0.0 * x),
+    "//": (lambda x: x // 0.4 + torch.floor_divide(x, x + 1.0), lambda x: 0.0 * x),
+    "a number //": (lambda x: 2.0 // x, lambda x: 0.0 * x),
+    "sgn": (torch.sgn, lambda x: 0.0 * x),
+}
+
+
+@pytest.mark.parametrize("name", REWRITTEN)
+def test_activations_and_steps_differentiate(name: str) -> None:
+    law, slope = REWRITTEN[name]
+    _require(law, torch.vmap(torch.diag)(slope(torch.from_numpy(STRAIN))))
+
+
+def test_a_normalized_layer_differentiates() -> None:
+    def law(x: Any) -> Any:
+        return F.layer_norm(x, (6,), 2.0 * torch.ones_like(x), x)
+
+    _require(law, torch.stack([torch.func.jacrev(law)(row) for row in torch.from_numpy(STRAIN)]))
+
+
+def _require(law: Callable[[Any], Any], tangent: Any) -> None:
+    """Values of torch, and this derivative, of the graph and of its kernel."""
+    x = torch.from_numpy(STRAIN)
+    graph = batched(jacobian(lambda x: (law(x),), [0]), [(6,)], torch.float64)
+    values, block = torch.utils._pytree.tree_leaves(graph(x))
+    expected = torch.stack([law(row) for row in x])
+    np.testing.assert_allclose(values, expected, atol=1e-14)
+    np.testing.assert_allclose(block, tangent, atol=1e-14)
+    program = read(traced(graph, (torch.zeros(2, 6, dtype=torch.float64),), [0]))
+    values, block = evaluate(program, [STRAIN.T])
+    np.testing.assert_allclose(values.T, expected, atol=1e-14)
+    np.testing.assert_allclose(
+        np.broadcast_to(block.T, (5, 36)).reshape(-1, 6, 6), tangent, atol=1e-14
+    )
+
+
 def test_constants_of_less_accuracy_are_those_of_torch() -> None:
     """A number in float32 is rounded, in kernels too."""
     graph = batched(lambda x: (x * torch.full((6,), 0.1),), [(6,)], torch.float64)

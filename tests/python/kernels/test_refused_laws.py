@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import warnings
 from collections.abc import Callable
@@ -16,6 +17,8 @@ from neml2_capi import FatalError, Model
 torch = pytest.importorskip("torch")
 
 from neml2_capi import export  # noqa: E402
+from neml2_capi.export._lines import called  # noqa: E402
+from neml2_capi.export._points import batched, jacobian  # noqa: E402
 from neml2_capi.kernels.build import build  # noqa: E402
 from neml2_capi.kernels.trace import MOST_OPERATIONS  # noqa: E402
 
@@ -148,6 +151,20 @@ def mixing_types(x: Any) -> Any:
     return torch.ones(6, 6) @ x  # the line
 
 
+def without_a_derivative(x: Any) -> Any:
+    y = torch.special.gammainc(x, x + 1.0)  # the line
+    return y * 2.0
+
+
+def differentiated_for_one_point_only(x: Any) -> Any:
+    y = x.unfold(0, 3, 3).sum(1)  # the line
+    return torch.cat([y, x[2:]])
+
+
+def of_bits(x: Any) -> Any:
+    return x * (x.long() & 1)  # the line
+
+
 def failing(x: Any) -> Any:
     raise KeyError("strian")  # the line
 
@@ -176,6 +193,7 @@ LAWS: dict[Law, str] = {
     running_greatest: r"aten\.cummax",
     of_complex_numbers: r"aten\._fft",
     mixing_types: r"mixes element types.*double\(\)",
+    of_bits: r"aten\.bitwise_and",
     failing: r"KeyError: 'strian'",
 }
 
@@ -195,6 +213,20 @@ def test_a_law_is_refused_in_the_words_of_who_wrote_it(law: Law, tmp_path: Path)
         exported(law, tmp_path / "new" / "law")
     assert the_line(law) in str(told.value)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("law", "told"),
+    [
+        (without_a_derivative, r"no derivative of igamma: input.*detach\(\)"),
+        (differentiated_for_one_point_only, r"aten::unfold_backward works on many points"),
+    ],
+)
+def test_what_torch_cannot_differentiate_is_told_with_its_line(law: Law, told: str) -> None:
+    function = functools.partial(called, lambda x: (law(x),))
+    with pytest.raises(FatalError, match=f"(?s){told}") as error:
+        batched(jacobian(function, [0]), [(6,)], torch.float64)
+    assert the_line(law) in str(error.value)
 
 
 def test_a_long_law_is_told_its_longest_line(tmp_path: Path) -> None:

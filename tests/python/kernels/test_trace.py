@@ -56,6 +56,26 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         (x <= y).to(torch.float64),
         torch.sign(x),
     ),
+    "truth values": lambda x, y: (
+        ((x > 0) + (y > 0)) * x,
+        ((x > 0) * (y > 0)) * x,
+        torch.add(x > 0, y > 0).sum(-1) * x[:, 0],
+        (x > 0).any(-1) * y[:, 0],
+        (x > -1).all(-1, keepdim=True) * y,
+        torch.any(x > 1.9, 1) * x[:, 0] + torch.all(y > -1.9, 1) * y[:, 1],
+        (~(x > 0) ^ (y > 0)) * x,
+    ),
+    "integers": lambda x, y: ((x * 3).long() // 2 * y, (x * 3).long() % 3 * y, (x * 3).int() * y),
+    "borders": lambda x, y: (
+        torch.constant_pad_nd(x, (1, 2)),
+        torch.constant_pad_nd(x, (-1, 2), 3.0) * 2.0,
+        torch.constant_pad_nd(torch.stack([x, y], 1), (1, 0, 0, 1), -1.0),
+    ),
+    "added at places": lambda x, y: (
+        torch.scatter_add(x, 1, torch.tensor([[1, 1, 3]]).expand(x.shape[0], 3), y),
+        torch.scatter_add(x, 1, (y[:, :2] + 2).long().clamp(0, 3), y),
+    ),
+    "scalars": lambda x, y: (torch.xlogy(2.0, x.abs()), torch.xlogy(x, 2.0)),
     "sums": lambda x, y: (x.sum(-1), x.mean(-1, keepdim=True), x.cumsum(-1), x.norm(dim=-1)),
     "products": lambda x, y: (
         torch.einsum("bi,bj->bij", x, y),
@@ -131,6 +151,9 @@ def test_a_law_of_the_exporter_is_read() -> None:
         (lambda x: (x * x[0],), r"aten.select.int \(select\) picks or adds up points"),
         (lambda x: (x.to(torch.int64),), "the output 0 is of type int64"),
         (lambda x: (torch.linalg.solve(x[:, :, None] * x[:, None, :], x),), "linear systems"),
+        (lambda x: (~x.long() * x,), r"aten.bitwise_not.default .* takes the bits of integers"),
+        (lambda x: ((x.long() & x.long()) * x,), "takes the bits of integers"),
+        (lambda x: ((x.long() ^ x.long()) * x,), "takes the bits of integers"),
     ],
 )
 def test_a_graph_without_a_kernel_says_why(function: Callable[..., Any], reason: str) -> None:

@@ -121,6 +121,31 @@ def test_the_sign_of_a_zero_that_a_law_writes_counts(x: float) -> None:
         assert (found, math.copysign(1, found)) == (expected, math.copysign(1, expected))
 
 
+@pytest.mark.parametrize("x", [1.0, -1.0, 0.5, INFINITE])
+def test_a_difference_that_vanishes_is_zero_without_a_sign(x: float) -> None:
+    """So that a quotient is infinite of the sign that IEEE has: exp(1 / (1 - D)) is no 0."""
+    n = np.float64(x)
+    with np.errstate(all="ignore"):
+        laws: list[tuple[Law, float]] = [
+            (lambda a, x: a.div(1.0, a.sub(1.0, x)), 1 / (1 - n)),
+            (lambda a, x: a.div(x, a.mul(a.sub(1.0, x), 3.0)), n / ((1 - n) * 3)),
+            (lambda a, x: a.div(1.0, a.pow(a.sub(1.0, x), 3)), 1 / (1 - n) ** 3),
+            (lambda a, x: a.div(1.0, a.sub(-1.0, x)), 1 / (-1 - n)),
+            (lambda a, x: a.div(1.0, a.sub(a.neg(x), 1.0)), 1 / (-n - 1)),
+            (lambda a, x: a.div(1.0, a.neg(a.sub(1.0, x))), 1 / -(1 - n)),
+            (lambda a, x: a.div(a.sub(x, 1.5), a.sub(1.0, x)), (n - 1.5) / (1 - n)),
+            (lambda a, x: a.binary("copysign", 1.0, a.sub(1.0, x)), np.copysign(1, 1 - n)),
+            (lambda a, x: a.function("exp", a.div(1.0, a.sub(1.0, x))), np.exp(1 / (1 - n))),
+        ]
+        both: Law = lambda a, x: np.concatenate(  # noqa: E731
+            [a.div(2.0, a.sub(1.0, x)), a.div(2.0, a.sub(x, 1.0))]
+        )
+        found = values(both, [x])[0]
+        np.testing.assert_array_equal(found, [2 / (1 - n), 2 / (n - 1)])
+        for law, expected in laws:
+            assert values(law, [x])[0, 0] == pytest.approx(expected, nan_ok=True)
+
+
 def test_constants_gather_only_where_no_digit_is_lost() -> None:
     def large(a: Arrays, x: Nodes) -> Nodes:
         return a.mul(a.mul(x, 1e200), 1e200)
