@@ -5,7 +5,8 @@
 
 A model type is tried in the input files of NEML2's own tests that have it: the graphs of values and
 derivatives are traced and read, and nothing is compiled. It runs on kernels if all graphs of one of
-these files do. It needs NEML2 3.1, torch, and half an hour.
+these files do, which lanes need. A TYPE renews its row of the page alone. It needs NEML2 3.1,
+torch, and half an hour.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ import argparse
 import importlib
 import multiprocessing
 import re
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+
+import regression
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "neml2-types.md"
@@ -28,8 +30,9 @@ _HEAD = """# NEML2's registered types on point kernels
 
 NEML2 3.1 registers {count} types. {models} of them are models, each tried in the input files of
 NEML2's own tests (commit 2f6d7d2a) that have it: a model runs on kernels if the graphs of its value
-and of its derivatives do. {others} are solvers, drivers, systems and data, which have no graph of
-their own. The command that did it, and wrote this page, is
+and of its derivatives do; "values alone" has the error of NEML2's exporter, which writes no graph
+of its derivatives. {others} are solvers, drivers, systems and data, which have no graph of their
+own; a row is of the last run of its type. The command that did it, and wrote this page, is
 `python tests/neml2/registered.py CHECKOUT_OF_NEML2`.
 
 """
@@ -49,6 +52,27 @@ def types_of(text: str) -> set[str]:
     return set(re.findall(r"^\s*type\s*=\s*['\"]?(\w+)", text, re.MULTILINE))
 
 
+#: The packages that lanes do without: they solve linear systems themselves.
+_SPARE = re.compile("_solve|_param_vjp")
+#: What the row of a model begins with of which the derivatives alone have no graphs.
+_VALUES = "values alone: with derivatives "
+
+
+#: Input files of ours, for types that NEML2's tests lack.
+_OURS = {"VecBackwardEulerTimeIntegration": "variable = 'x'"}
+#: Derivatives, the sites of all inputs of a test of one model, and whether constants are reduced.
+_TRIES = ((":", "", False), (":", "", True), (":", "(2;8)", False), ("", "", False), ("", "", True))
+
+
+def shapes_of(file: Path, all_inputs: str) -> dict[str, str] | str | None:
+    """The sites of what the driver of a regression scenario gives, or of all inputs."""
+    if "regression" not in file.parts:
+        return all_inputs or None
+    driver = regression.regression_of(file).driver
+    sites = regression.describe(file, driver)["sites"]
+    return {name: regression.example_shape(of_it) for name, of_it in sites.items()} or None
+
+
 def _reduced(model: Any) -> None:
     """Give parameters that have a value for each of several points the first one."""
     for module in model.modules():
@@ -58,7 +82,7 @@ def _reduced(model: Any) -> None:
                     stored[name] = type(value)(value[0].detach().clone())
 
 
-def read(file: Path, model: str, reduce: bool) -> str:
+def read(file: Path, model: str, derivatives: str, shape: str, reduce: bool) -> str:
     """Trace the graphs of a model; the reason why they are no kernels, or nothing."""
     import neml2.cli.aoti_export as export
     import neml2.models.export as tracing
@@ -74,7 +98,8 @@ def read(file: Path, model: str, reduce: bool) -> str:
         try:
             trace.read(program)
         except NoKernel as reason:
-            reasons.append(str(reason))
+            if not _SPARE.search(Path(options["package_path"]).stem):
+                reasons.append(reason.without_folders())
         return options["package_path"]
 
     torch._inductor.aoti_compile_and_package = compile_and_package
@@ -89,7 +114,8 @@ def read(file: Path, model: str, reduce: bool) -> str:
         export._freeze_remaining_parameters_to_buffers = reduced
     try:
         with tempfile.TemporaryDirectory() as folder:
-            export.export_model_for_aoti(file, model, folder, derivatives=[":"])
+            options = {"derivatives": [*derivatives], "example_batch_shape": shapes_of(file, shape)}
+            export.export_model_for_aoti(file, model, folder, **options)
     except Exception as error:
         return f"not exported: {' '.join(str(error).split())[:160]}"
     return reasons[0] if reasons else ""
@@ -101,11 +127,11 @@ def _child(pipe: Any, *arguments: Any) -> None:
 
 def tried(file: Path, model: str) -> str:
     """The same in a process of its own, which inherits what is imported."""
-    reason = ""
-    for reduce in (False, True):
+    reason, first = "", ""
+    for derivatives, shape, reduce in _TRIES:
         ours, theirs = multiprocessing.Pipe()
         process = multiprocessing.get_context("fork").Process(
-            target=_child, args=(theirs, file, model, reduce)
+            target=_child, args=(theirs, file, model, derivatives, shape, reduce)
         )
         process.start()
         theirs.close()
@@ -115,9 +141,10 @@ def tried(file: Path, model: str) -> str:
             reason = "its process ended"
         process.kill()
         process.join()
+        first = first or reason
         if not reason:
-            break
-    return reason
+            return "" if derivatives else f"{_VALUES}{first}"
+    return first
 
 
 def model_of(text: str) -> str:
@@ -135,14 +162,22 @@ def rows(checkout: Path, wanted: list[str]) -> list[tuple[str, str, str, str]]:
     for name, section in sorted(registered().items()):
         if wanted and name not in wanted:
             continue
-        files = [file for file, text in texts.items() if name in types_of(text)]
-        reason, told = "no input file of NEML2's tests has it", ""
+        having = [file for file, text in texts.items() if name in types_of(text)]
+        files = sorted(having, key=lambda file: len(texts[file]))  # short ones take less time
+        tries = [("no input file of NEML2's tests has it", "")]
+        if name in _OURS and not files:
+            with tempfile.NamedTemporaryFile("w", suffix=".i") as ours:
+                ours.write(f"[Models]\n[model]\ntype = {name}\n{_OURS[name]}\n[]\n[]\n")
+                ours.flush()
+                tries = [(tried(Path(ours.name), "model"), "an input file of ours")]
         for file in files[:3] if section == "Models" else []:
             if file not in known:
                 known[file] = tried(file, model_of(texts[file]))
-            reason, told = known[file], file.relative_to(checkout / "tests").as_posix()
-            if not reason:
+            tries.append((known[file], file.relative_to(checkout / "tests").as_posix()))
+            if not known[file]:
                 break
+        # The last of the best: all graphs, values alone, or none.
+        reason, told = min(tries[::-1], key=lambda t: (bool(t[0]), not t[0].startswith(_VALUES)))
         found.append((name, section, told, reason if section == "Models" else ""))
         print(*found[-1], sep=" | ", flush=True)
     return found
@@ -151,8 +186,11 @@ def rows(checkout: Path, wanted: list[str]) -> list[tuple[str, str, str, str]]:
 def page(found: list[tuple[str, str, str, str]]) -> str:
     """The table of all types."""
     models = [row for row in found if row[1] == "Models"]
-    good = sum(not row[3] for row in models)
-    lines = [f"{good} of {len(models)} models run on kernels.", ""]
+    good, values = (
+        sum(bool(test(row[3])) for row in models)
+        for test in (lambda why: not why, lambda why: why.startswith(_VALUES))
+    )
+    lines = [f"{good} of {len(models)} models run on kernels, {values} with values alone.", ""]
     lines += ["| type | section | tried in | why not |", "| --- | --- | --- | --- |"]
     lines += [f"| {n} | {s} | {told} | {why.replace('|', '/')} |" for n, s, told, why in found]
     others = len(found) - len(models)
@@ -161,19 +199,31 @@ def page(found: list[tuple[str, str, str, str]]) -> str:
     )
 
 
+def last_rows() -> dict[str, tuple[str, str, str, str]]:
+    """The rows of the page by their types."""
+    if not PAGE.is_file():
+        return {}
+    rows = {}
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("| ") and not line.startswith(("| type ", "| --- ")):
+            name, section, told, why = (cell.strip() for cell in line.split("|")[1:-1])
+            rows[name] = (name, section, told, why)
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("checkout", type=Path, help="of NEML2")
     parser.add_argument("types", nargs="*", help="all by default")
     arguments = parser.parse_args()
     checkout = arguments.checkout.resolve()
-    sys.path.insert(0, str(checkout / "tests" / "regression"))
+    regression.prepare(checkout)
     importlib.import_module("neml2.cli.aoti_export")
     importlib.import_module("neml2_capi.kernels.trace")
     found = rows(checkout, arguments.types)
-    if not arguments.types:
-        PAGE.write_text(page(found), encoding="utf-8")
-        print(f"wrote {PAGE.relative_to(ROOT)}")
+    renewed = {**(last_rows() if arguments.types else {}), **{row[0]: row for row in found}}
+    PAGE.write_text(page([renewed[name] for name in sorted(renewed)]), encoding="utf-8")
+    print(f"wrote {PAGE.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":
