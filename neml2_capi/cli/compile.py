@@ -301,6 +301,12 @@ def _write_kernels(
         try:
             build(folder, targets, cc)
         except KernelError as error:
+            # A compiler that is missing here may be elsewhere; a source that one refuses, none takes.
+            if staging and not isinstance(error.__cause__, OSError):
+                raise click.ClickException(
+                    f"{error}\nName another compiler with --cc, or compile with --kernels auto, "
+                    "which adds packages. Nothing was written."
+                ) from error
             click.echo(f"Warning: {error}\nThe sources are in {folder}.", err=True)
     return folders
 

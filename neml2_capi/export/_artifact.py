@@ -151,6 +151,13 @@ class Artifact:
         try:
             build(folder)
         except KernelError as error:
+            # A compiler that is missing here may be elsewhere; a source that one refuses, none takes.
+            if self._kernels == "only" and not isinstance(error.__cause__, OSError):
+                raise FatalError(
+                    f"{error}\nName another compiler in the variable CC, or export the model with "
+                    'kernels="auto", which compiles packages too',
+                    lib.NEML2_ERROR_UNSUPPORTED,
+                ) from error
             shown = self._final / folder.relative_to(self._folder)
             warnings.warn(f"{error}. The sources of kernels are in {shown}.", stacklevel=5)
 

@@ -3,8 +3,8 @@
 `Scalars` makes nodes, and returns the same node for the same expression. What is folded is what
 IEEE 754 allows for arguments that may be anything, infinite and NaN too, with one exception: a
 product with a structural zero is 0, and notes what it lacks (`dropped`). Signs move outward, so
-that x and -x share what is made of them, but not out of sums: x - y is 0 where they are equal, and
--(y - x) is -0, by which a quotient is infinite of the other sign.
+that x and -x share what is made of them. If both x - y and y - x are used, the second is -(x - y),
+which is -0 if they are equal, except as a divisor: its quotient would be infinite of the other sign.
 """
 
 from __future__ import annotations
@@ -145,9 +145,27 @@ class Scalars:
             return x
         if y.operation == "neg" or (b is not None and b < 0):
             return self.add(x, self.neg(y))
+        if x.operation == "neg" or (a is not None and a < 0):
+            return self._negative(self.add(self.neg(x), y))
         if x is y and not self._notes:
             return self.constant(0)
+        if (other := self._known.get(("sub", y.index, x.index, None, False))) and x is not y:
+            return self._negative(other)
         return self.node("sub", x, y)
+
+    def _negative(self, total: Node) -> Node:
+        """A sum or difference whose terms have the other signs: the negative of one that is used."""
+        if total.operation in ("add", "sub"):
+            return self.node("neg", total, data=True)
+        return self.neg(total)
+
+    def _divisor(self, x: Node) -> Node:
+        """The number with the sign that it has if it vanishes."""
+        if x.operation != "neg" or not x.data:
+            return x
+        (total,) = x.arguments
+        a, b = total.arguments
+        return self.node("sub", *((b, a) if total.operation == "sub" else (self.neg(a), b)))
 
     @_of_values
     def mul(self, x: Node, y: Node) -> Node:
@@ -184,6 +202,7 @@ class Scalars:
             return dropped.zero_over(self, self.constant(0), y) if self._notes else x
         if b is not None and (1e-300 <= abs(b) <= 1e300 or b == 0):
             return self.mul(x, self.constant(folding.quotient(1, b)))
+        y = self._divisor(y)
         if x.operation == "neg" or (a is not None and a < 0):
             return self.neg(self.div(self.neg(x), y))
         if y.operation == "neg":

@@ -139,6 +139,17 @@ def test_a_model_without_kernels_is_refused_before_it_is_written(tmp_path: Path)
 
 
 @pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(("cc", "written"), [("false", False), ("no-such-compiler", True)])
+def test_kernels_that_no_compiler_takes_are_refused(tmp_path: Path, cc: str, written: bool) -> None:
+    """If there is no compiler, the sources wait for another machine."""
+    done = compiled(tmp_path, "--kernels", "only", "--cc", cc, "-q")
+    assert (done.returncode == 0) == written
+    assert (tmp_path / "elasticity").exists() == written
+    told = " ".join(done.stderr.split())
+    assert (f"the compiler {cc} cannot be run" if written else f"{cc} does not compile") in told
+
+
+@pytest.mark.usefixtures("compiler")
 def test_a_parameter_is_named_by_its_end(tmp_path: Path) -> None:
     parameter = ("-p", "E", "-d", ":elasticity.E")
     done = compiled(tmp_path, "--kernels", "only", "--target", native_target(), *parameter)

@@ -86,6 +86,21 @@ def test_equations_in_another_order_than_their_unknowns_are_solved(
     np.testing.assert_allclose(outputs["x"][good], np.cbrt(a[good] - diagonal * y), rtol=1e-7)
 
 
+def test_kernels_that_no_compiler_takes_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CC", "false")
+    with pytest.raises(FatalError, match="false does not compile"):
+        export.model(
+            lambda strain: {"stress": 2.0 * strain},
+            tmp_path / "law",
+            inputs={"strain": "SR2"},
+            outputs={"stress": "SR2"},
+            kernels="only",
+        )
+    assert not (tmp_path / "law").exists()
+
+
 def test_another_choice_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FatalError, match="'auto', 'only' or 'no', not 'yes'"):
         export.model(
