@@ -301,7 +301,7 @@ def _write_kernels(
         try:
             build(folder, targets, cc)
         except KernelError as error:
-            # A compiler that is missing here may be elsewhere; a source that one refuses, none takes.
+            # A missing compiler may be on another machine; a source that one refuses, none takes.
             if staging and not isinstance(error.__cause__, OSError):
                 raise click.ClickException(
                     f"{error}\nName another compiler with --cc, or compile with --kernels auto, "

@@ -151,7 +151,7 @@ class Artifact:
         try:
             build(folder)
         except KernelError as error:
-            # A compiler that is missing here may be elsewhere; a source that one refuses, none takes.
+            # A missing compiler may be on another machine; a source that one refuses, none takes.
             if self._kernels == "only" and not isinstance(error.__cause__, OSError):
                 raise FatalError(
                     f"{error}\nName another compiler in the variable CC, or export the model with "

@@ -4,7 +4,7 @@
 IEEE 754 allows for arguments that may be anything, infinite and NaN too, with one exception: a
 product with a structural zero is 0, and notes what it lacks (`dropped`). Signs move outward, so
 that x and -x share what is made of them. If both x - y and y - x are used, the second is -(x - y),
-which is -0 if they are equal, except as a divisor: its quotient would be infinite of the other sign.
+which is -0 if they are equal, except as a divisor, by whose sign a quotient is infinite.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class Scalars:
         return self.node("sub", x, y)
 
     def _negative(self, total: Node) -> Node:
-        """A sum or difference whose terms have the other signs: the negative of one that is used."""
+        """A sum or difference with the other signs: the negative of one that is used."""
         if total.operation in ("add", "sub"):
             return self.node("neg", total, data=True)
         return self.neg(total)
