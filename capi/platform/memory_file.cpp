@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <vector>
 
 #include "capi/base/error.h"
@@ -131,6 +132,7 @@ class MemoryFile::Search {
     }
     // Last, since another write to the file would change code that runs.
     if (!original.empty() && take_nameless(open(original.c_str(), O_RDONLY | O_CLOEXEC), {})) return;
+    if (lacks_memory_) throw std::bad_alloc();
     const std::string message = join("No place was found where the code of the package, ", content_.size(),
                                      " bytes, may be written and executed: ", refused_, ". ",
                                      refusals::remedy(limit_, "Set TMPDIR to a folder that is not mounted noexec."));
@@ -142,6 +144,7 @@ class MemoryFile::Search {
   // Keeps what the system has against a place; a limit of the process counts for all.
   void note_refusal(const std::string& place) {
     const int error = errno;
+    lacks_memory_ = lacks_memory_ && error == ENOMEM;
     if (limit_ != EFBIG && limit_ != EMFILE && refusals::is_limit(error)) limit_ = error;
     refused_ += join(refused_.empty() ? "" : "; ", place, ", ", refusals::why(error));
   }
@@ -176,8 +179,9 @@ class MemoryFile::Search {
 
   MemoryFile& file_;
   std::string_view name_, content_;
-  std::string refused_;  // places, and why
-  int limit_ = 0;        // that one of them met
+  std::string refused_;       // places, and why
+  int limit_ = 0;             // that one of them met
+  bool lacks_memory_ = true;  // at all of them
 };
 
 MemoryFile::MemoryFile(std::string_view name, std::string_view content, const std::filesystem::path& original) {
