@@ -1,6 +1,7 @@
 #include "capi/kernels/workspace.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "capi/base/interrupt.h"
 #include "capi/base/log.h"
@@ -23,17 +24,8 @@ void bind_all(std::vector<Bound>& places, std::size_t first, const std::vector<m
   for (std::size_t i = 0; i < arrays.size(); ++i) places[first + i].array = arrays[i];
 }
 
-// Walks so many points at a time that the host can interrupt it.
-void walk_in_parts(const Functions& functions, Walk& walk, model::Counts& counts) {
-  constexpr std::int64_t most = 2048;
-  const std::int64_t end = walk.end;
-  for (;; walk.begin = walk.end) {
-    walk.end = std::min(walk.begin + most, end);
-    functions.walk(walk, counts);
-    if (walk.end == end) return;
-    interrupt::check();
-  }
-}
+// Points after which the host may interrupt.
+constexpr std::int64_t MOST_POINTS = 2048;
 
 }  // namespace
 
@@ -65,7 +57,6 @@ void Workspace::run(const model::Bindings& arrays, const newton::Settings& rules
                     model::Counts& counts) {
   Walk walk;
   walk.begin = begin;
-  walk.end = end;
   walk.scratch = scratch_;
   walk.rules = rules;
   walk.report = arrays.report;
@@ -84,12 +75,15 @@ void Workspace::run(const model::Bindings& arrays, const newton::Settings& rules
   if (!arrays.iterates.empty()) walk.iterates = list(iterates_);
   walk.increments = list(increments_);
   walk.steps = list(layout_.steps);
-  if (layout_.systems.empty() || !log::on(log::Channel::newton, log::Level::info))
-    return walk_in_parts(functions_, walk, counts);
-  SolveLog solve_log(layout_.systems.size(), rules);
-  walk.traces = solve_log.traces();
-  walk_in_parts(functions_, walk, counts);
-  solve_log.write(layout_.systems, begin, end - begin);
+  std::optional<SolveLog> solve_log;
+  if (!layout_.systems.empty() && log::on(log::Channel::newton, log::Level::info))
+    walk.traces = solve_log.emplace(layout_.systems.size(), rules).traces();
+  for (; walk.begin < end; walk.begin = walk.end) {
+    if (walk.begin > begin) interrupt::check();
+    walk.end = std::min(walk.begin + MOST_POINTS, end);
+    functions_.walk(walk, counts);
+  }
+  if (solve_log) solve_log->write(layout_.systems, begin, end - begin);
 }
 
 }  // namespace neml2_capi::kernels
