@@ -473,7 +473,7 @@ def _variable(name: str, type: str, *shape: int, sites: tuple[int, ...] = ()) ->
 
 
 def draft_of(law: Law, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr("neml2_capi.umat.Model", lambda path: law)
+    monkeypatch.setattr("neml2_capi.umat.guess.Model", lambda path: law)
     return draft("law")
 
 
@@ -544,5 +544,5 @@ def test_two_stresses_are_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_artifact_of_another_type_is_refused(artifacts: Mapping[str, Path]) -> None:
-    with pytest.raises(FatalError, match="not compiled for cpu/float64"):
+    with pytest.raises(DraftError, match="computes in float32, and hosts compute in float64"):
         draft(artifacts["elasticity_float32"])
