@@ -134,18 +134,18 @@ def test_what_needs_a_backend_is_unsupported(core: Build) -> None:
     run(core, sys.executable, "-c", REFUSED)
 
 
-# Presets of CMakePresets.json, and their targets of zig.
+# Presets of CMakePresets.json, their targets of zig, and what a program is linked with.
 ELSEWHERE = {
-    "core-musl": "x86_64-linux-musl",
-    "core-windows": "x86_64-windows-gnu",
-    "core-macos": "aarch64-macos",
+    "core-musl": ("x86_64-linux-musl", "libneml2_capi.so"),
+    "core-windows": ("x86_64-windows-gnu", "libneml2_capi.dll.a"),
+    "core-macos": ("aarch64-macos", "libneml2_capi.dylib"),
 }
 
 
 @pytest.mark.everything("compiles the library for another system")
 @pytest.mark.parametrize("preset", ELSEWHERE)
 def test_it_is_compiled_and_linked_for_another_system(preset: str, tmp_path: Path) -> None:
-    builder, target = cross_environment(), ELSEWHERE[preset]
+    builder, (target, library) = cross_environment(), ELSEWHERE[preset]
     variables, folder = zig_variables(builder, target), CACHE / "cmake" / f"{preset}-{checkout()}"
     cmake = Build(folder, builder).cmake
     options = [f"-DPython_EXECUTABLE={builder.python}", "-DNEML2_CAPI_WERROR=ON"]
@@ -153,8 +153,8 @@ def test_it_is_compiled_and_linked_for_another_system(preset: str, tmp_path: Pat
     passes([cmake, "--build", folder, "--parallel", "2"], **variables)
     program = tmp_path / "host.exe"
     host: Command = [ROOT / "examples" / "c" / "example.c", "-o", program]
-    libraries = [f"-I{ROOT / 'include'}", f"-L{folder / 'lib'}", "-lneml2_capi", "-lm"]
-    passes([variables["ZIG"], "cc", "-target", target, *host, *libraries], **variables)
+    linked: Command = [f"-I{ROOT / 'include'}", folder / "lib" / library, "-lm"]
+    passes([variables["ZIG"], "cc", "-target", target, *host, *linked], **variables)
     assert program.stat().st_size > 0
     if preset == "core-musl" and Path("/lib/ld-musl-x86_64.so.1").exists():
         kernels = tmp_path / "kernels"

@@ -30,7 +30,7 @@ from abaqus import (
 from native import PREBUILT, ROOT, needs_fortran, run
 from scipy.spatial.transform import Rotation
 
-from neml2_capi import FatalError, Model
+from neml2_capi import Model
 from neml2_capi._ffi.variables import Derivative, History, Variable, Variables
 from neml2_capi.umat import DraftError, draft
 from neml2_capi.umat.guess import guess
@@ -473,7 +473,7 @@ def _variable(name: str, type: str, *shape: int, sites: tuple[int, ...] = ()) ->
 
 
 def draft_of(law: Law, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr("neml2_capi.umat.guess.Model", lambda path: law)
+    monkeypatch.setattr("neml2_capi.umat.in_double", lambda path, refusal: law)
     return draft("law")
 
 
