@@ -230,7 +230,7 @@ def _by_name(argument: str) -> str:
 
 
 def interpreters_found() -> dict[tuple[int, int], str]:
-    """CPythons by their version, this one among them: on the path, and those of pyenv."""
+    """CPythons by their version, this one among them: on the path, and in pyenv."""
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
     found = {sys.version_info[:2]: sys.executable}
     for version in PYTHONS:

@@ -21,7 +21,7 @@ namespace detail {
 extern std::atomic<std::uint32_t> held;
 extern std::atomic<std::uintptr_t> forking;
 
-// What a system gives, in the room `platform`. A wait may end early; one with a limit returns false if the time has passed.
+// Waits and wakes of the room `platform`. A wait may end early; one with a limit returns false if the time has passed.
 void wait_while(const std::atomic<std::uint32_t>& word, std::uint32_t value);
 bool wait_while(const std::atomic<std::uint32_t>& word, std::uint32_t value, std::chrono::nanoseconds most);
 void wake(std::atomic<std::uint32_t>& word, int threads);

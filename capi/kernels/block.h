@@ -105,7 +105,7 @@ struct Adjoint {
   At from, to;
 };
 
-// What a segment does to `count` directions, by the chain rule.
+// Effect of a segment on `count` directions, by the chain rule.
 struct Chain {
   List<Run> operators = {};
   List<Move> zeros = {};  // what products are added to

@@ -1,4 +1,4 @@
-// What a model shows to its kernels, and what is asked of them.
+// Variables and derivatives that a model has in common with its kernels, and requests for them.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct Asked {
   bool any() const { return by_values || by_parameters; }
 };
 
-// What a model shows at its boundary, in the order of its metadata.
+// Variables and derivatives of a model, in the order of its metadata.
 struct Boundary {
   const std::vector<model::Variable>& inputs;
   const std::vector<model::Variable>& outputs;

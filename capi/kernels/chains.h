@@ -97,7 +97,7 @@ class Chains {
     model::Part block, adjoint;
   };
 
-  // What a segment does, in the lists that its chain refers to.
+  // Parts of a segment's chain, which refers to these lists.
   struct Pushed {
     Chain chain;
     std::vector<Move> zeros, unpack;
@@ -286,7 +286,7 @@ class Chains {
     plan_.matrices.push_back(matrix);
   }
 
-  // What products with directions are added to.
+  // Sums of products with directions, which begin at zero.
   void add_sums(model::Part part, const model::Bindings& arrays) {
     for (std::size_t i = 0; i < arrays.of(part).size(); ++i) {
       if (!is_bound(arrays, part, i)) continue;

@@ -1,4 +1,4 @@
-// What macOS has of its own.
+// The platform of macOS.
 #if defined(__APPLE__)
 #include <sys/sysctl.h>
 

@@ -1,4 +1,4 @@
-// What systems other than Linux share: the language's own library is enough.
+// Parts of the platform for all systems except Linux, by the C++ library alone.
 #if !defined(__linux__)
 #include <algorithm>
 #include <atomic>

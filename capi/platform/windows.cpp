@@ -1,4 +1,4 @@
-// What Windows has.
+// The platform of Windows.
 #if defined(_WIN32)
 #include <fcntl.h>
 #include <io.h>
