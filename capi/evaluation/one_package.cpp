@@ -183,7 +183,7 @@ bool OnePackage::write_blocks(Handles& returned, const Bindings& bindings, const
     if (!array.data) continue;
     const auto& [result, pair] = blocks_[i];
     const Derivative& derivative = model_.derivatives(Kind::input).all()[i];
-    Tensor block = pair->rows(std::move(*returned[result]));
+    Tensor block = pair->view(*returned[result]);
     if (bindings.input_first) block = transposed(block, derivative.rows, derivative.columns);
     write_rows(block, derivative.block, array, range.begin, range.points);
     finite &= all_finite(Rows(array, derivative.block, range.begin), range.points);

@@ -137,18 +137,15 @@ PairInfo dense_pair(const artifact::Pair& pair, bool of_parameter, const Scope& 
   return info;
 }
 
-Tensor PairInfo::rows(Tensor tensor) const {
-  if (!batched) {
-    Dims sizes = tensor.sizes();
-    sizes[0] = std::min<std::int64_t>(sizes[0], 1);
-    tensor = Tensor(tensor.storage(), tensor.dtype(), sizes, tensor.strides(), tensor.offset());
-  }
-  tensor.make_row_major();
-  return tensor;
+Tensor PairInfo::view(const Tensor& tensor) const {
+  if (batched) return tensor;
+  Dims sizes = tensor.sizes();
+  sizes[0] = std::min<std::int64_t>(sizes[0], 1);
+  return Tensor(tensor.storage(), tensor.dtype(), sizes, tensor.strides(), tensor.offset());
 }
 
 Block PairInfo::block(Tensor tensor, const Chunk& chunk) const {
-  return {output, of_parameter ? chunk.values.size() + input : input, &shape, rows(std::move(tensor)), batched};
+  return {output, of_parameter ? chunk.values.size() + input : input, &shape, rows(tensor), batched};
 }
 
 Chunk Chunk::select(const Vector<std::int64_t>& rows) const {

@@ -84,8 +84,10 @@ struct PairInfo {
   Dims point_shape;     // of the block as the package returns it
   BlockShape shape;
 
-  // Returns a package's output row-major: one row per point, or one if all are the same.
-  Tensor rows(Tensor tensor) const;
+  // Returns a package's output as a view: one row per point, or one if all are the same.
+  Tensor view(const Tensor& tensor) const;
+  // Returns that row-major.
+  Tensor rows(const Tensor& tensor) const { return view(tensor).row_major(); }
   // Returns it as a block.
   Block block(Tensor tensor, const Chunk& chunk) const;
 };

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "capi/tensor/memory.h"
+#include "capi/tensor/transpose.h"
 #include "neml2_capi.h"
 
 namespace neml2_capi {
@@ -406,24 +407,31 @@ class Tensor {
 
  private:
   void copy_axis(std::int64_t axis, const char* from, char*& to) const {
-    if (axis + 1 < ndim()) {
+    if (axis + 2 < ndim()) {
       for (std::int64_t i = 0; i < sizes_[axis]; ++i) copy_axis(axis + 1, from + i * strides_[axis] * itemsize(), to);
       return;
     }
     switch (itemsize()) {
-      case 8: return copy_last_axis<std::int64_t>(from, to);
-      case 4: return copy_last_axis<std::int32_t>(from, to);
-      case 2: return copy_last_axis<std::int16_t>(from, to);
-      default: return copy_last_axis<std::int8_t>(from, to);
+      case 8: return copy_last_axes<std::int64_t>(from, to);
+      case 4: return copy_last_axes<std::int32_t>(from, to);
+      case 2: return copy_last_axes<std::int16_t>(from, to);
+      default: return copy_last_axes<std::int8_t>(from, to);
     }
   }
+  // Copies a matrix, or the one axis that there is.
   template <class Item>
-  void copy_last_axis(const char* from, char*& to) const {
+  void copy_last_axes(const char* from, char*& to) const {
+    const bool one = ndim() == 1;
+    const std::int64_t rows = one ? 1 : sizes_[ndim() - 2], apart = one ? 0 : strides_[ndim() - 2];
+    const std::int64_t columns = sizes_.back(), stride = strides_.back();
     const Item* in = reinterpret_cast<const Item*>(from);
     Item* out = reinterpret_cast<Item*>(to);
-    const std::int64_t n = sizes_.back(), stride = strides_.back();
-    for (std::int64_t i = 0; i < n; ++i) out[i] = in[i * stride];
-    to += n * static_cast<std::int64_t>(sizeof(Item));
+    if (apart == 1)
+      transpose(in, stride, columns, rows, out);
+    else
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t c = 0; c < columns; ++c) out[r * columns + c] = in[r * apart + c * stride];
+    to = reinterpret_cast<char*>(out + rows * columns);
   }
 
   Tensor(Storage storage, DType dtype, std::int64_t offset) noexcept

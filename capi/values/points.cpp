@@ -9,6 +9,7 @@
 
 #include "capi/base/error.h"
 #include "capi/tensor/rows.h"
+#include "capi/tensor/transpose.h"
 #include "capi/values/finite.h"
 
 namespace neml2_capi::model {
@@ -38,39 +39,6 @@ void copy_rows(const char* from, std::int64_t from_stride, char* to, std::int64_
     case 288: return copy(Constant<288>());
     default: return copy(bytes);
   }
-}
-
-// Transposes a row-major matrix in tiles of two by two: two loads and two stores each.
-template <class Scalar, class Extent>
-void transpose(const Scalar* from, Extent rows, Extent columns, Scalar* to) {
-  using Pair [[gnu::vector_size(2 * sizeof(Scalar))]] = Scalar;
-  std::int64_t r = 0;
-  for (; r + 2 <= rows; r += 2) {
-    std::int64_t c = 0;
-    for (; c + 2 <= columns; c += 2) {
-      Pair a, b;
-      std::memcpy(&a, from + r * columns + c, sizeof a);
-      std::memcpy(&b, from + (r + 1) * columns + c, sizeof b);
-      const Pair first = {a[0], b[0]}, second = {a[1], b[1]};
-      std::memcpy(to + c * rows + r, &first, sizeof first);
-      std::memcpy(to + (c + 1) * rows + r, &second, sizeof second);
-    }
-    if (c < columns)
-      for (std::int64_t k = r; k < r + 2; ++k) to[c * rows + k] = from[k * columns + c];
-  }
-  if (r < rows)
-    for (std::int64_t c = 0; c < columns; ++c) to[c * rows + r] = from[r * columns + c];
-}
-
-// Transposes `count` row-major matrices. The tangent of two symmetric tensors is asked for most.
-template <class Scalar>
-void transpose_all(const Scalar* from, std::int64_t count, std::int64_t rows, std::int64_t columns, Scalar* to) {
-  using Six = std::integral_constant<std::int64_t, 6>;
-  const std::int64_t size = rows * columns;
-  if (rows == 6 && columns == 6)
-    for (std::int64_t k = 0; k < count; ++k) transpose(from + k * size, Six(), Six(), to + k * size);
-  else
-    for (std::int64_t k = 0; k < count; ++k) transpose(from + k * size, rows, columns, to + k * size);
 }
 
 }  // namespace
@@ -124,9 +92,11 @@ void write_rows(const Tensor& value, const Variable& variable, const Points& arr
   if (!value.data())
     for (std::int64_t p = 0; p < points; ++p) std::memset(out + p * array.stride * item, 0, bytes);
   else if (!one_row && dense(array, variable, points))
-    std::memcpy(out, value.data(), static_cast<std::size_t>(points) * bytes);
-  else
+    value.copy_to(out);
+  else if (value.is_row_major())
     copy_rows(value.data_as<const char>(), one_row ? 0 : n * item, out, array.stride * item, bytes, points);
+  else
+    write_rows(value.copy(), variable, array, begin, points);
 }
 
 bool write_finite(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,
@@ -178,11 +148,13 @@ void accumulate(const Tensor& value, const Variable& variable, const Points& arr
 }
 
 Tensor transposed(const Tensor& matrices, std::int64_t rows, std::int64_t columns) {
+  const Tensor dense = matrices.row_major();
   Tensor out = Tensor::empty(matrices.dtype(), matrices.sizes());
   with_scalar(matrices.dtype(), [&]<class Scalar>(Scalar*) {
     const std::int64_t size = rows * columns;
-    if (size == 0) return;
-    transpose_all(matrices.data_as<const Scalar>(), matrices.numel() / size, rows, columns, out.data_as<Scalar>());
+    const auto* from = dense.data_as<const Scalar>();
+    auto* to = out.data_as<Scalar>();
+    for (std::int64_t k = 0; k < dense.numel(); k += size) transpose(from + k, columns, rows, columns, to + k);
   });
   return out;
 }

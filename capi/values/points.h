@@ -52,7 +52,7 @@ Tensor gather(const Points& array, const Variable& variable, std::int64_t begin,
 Vector<Tensor> gather_bound(const std::vector<Points>& arrays, const std::vector<Variable>& variables,
                             std::int64_t begin, std::int64_t points);
 
-// Writes a row-major value, one row per point or one for all, to the points from `begin` on. An empty value is zero.
+// Writes a value, one row per point or one for all, to the points from `begin` on. An empty value is zero.
 void write_rows(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,
                 std::int64_t points);
 // Writes as write_rows(), and tells in the same pass whether all of it is finite, which only floating-point values may

@@ -151,6 +151,28 @@ void check_transposed(std::int64_t rows, std::int64_t columns) {
     }
 }
 
+// The columns of a package's block may stand side by side.
+void a_value_may_have_any_strides() {
+  for (const std::int64_t n : {2, 5, 6}) {
+    const Variable block{"block", "SSR4", DType::float64, {n, n}, 0};
+    std::vector<double> values(static_cast<std::size_t>(3 * n * n));
+    std::iota(values.begin(), values.end(), 0.0);
+    for (const std::int64_t rows : {3, 1}) {
+      const Tensor whole = Tensor::borrow(values.data(), DType::float64, {rows, n, n});
+      const Tensor columns(whole.storage(), DType::float64, {rows, n, n}, {n * n, 1, n}, whole.offset());
+      for (const std::int64_t apart : {n * n, n * n + 4}) {
+        std::vector<double> out(static_cast<std::size_t>(3 * apart), -1.0);
+        write_rows(columns, block, {reinterpret_cast<char*>(out.data()), apart}, 0, 3);
+        for (std::int64_t i = 0; i < 3 * apart; ++i) {
+          const std::int64_t p = i / apart, k = i % apart, row = k / n, column = k % n;
+          const double expected = k < n * n ? static_cast<double>((p % rows) * n * n + column * n + row) : -1.0;
+          expect(out[static_cast<std::size_t>(i)] == expected, "columns are written as rows");
+        }
+      }
+    }
+  }
+}
+
 void blocks_are_transposed() {
   for (std::int64_t rows : {1, 2, 3, 6, 7})
     for (std::int64_t columns : {1, 2, 5, 6}) {
@@ -169,6 +191,7 @@ int main() {
   runs_of_equal_values_are_counted();
   failed_points_are_left_or_marked();
   results_are_checked_while_they_are_written();
+  a_value_may_have_any_strides();
   blocks_are_transposed();
   std::puts("points: all passed");
 }
