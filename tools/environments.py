@@ -27,9 +27,9 @@ OTHER_TORCHES = {
 NEWEST_TORCH = next(iter(OTHER_TORCHES))
 
 
-def _pyproject_list(table: str, key: str) -> list[str]:
+def _pyproject_list(table: str, key: str, source: Path = ROOT) -> list[str]:
     """A list of texts in pyproject.toml (CPython 3.10 has no parser for it)."""
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    text = (source / "pyproject.toml").read_text(encoding="utf-8")
     section = text.split(f"\n[{table}]\n", 1)[1] if not text.startswith(f"[{table}]") else text
     line = next(line for line in section.splitlines() if line.startswith(f"{key} = ["))
     values: list[str] = json.loads(line.partition("=")[2])
@@ -44,10 +44,10 @@ def requirements(*extras: str) -> list[str]:
     return wanted
 
 
-def build_requirements() -> list[str]:
-    """Return the packages that the build needs, with the tools that the system lacks."""
+def build_requirements(source: Path = ROOT) -> list[str]:
+    """Return the packages that a checkout's build needs, with the tools that the system lacks."""
     # A newer pip is asked for, since some Pythons' pip cannot pass settings on to the build.
-    wanted = [*_pyproject_list("build-system", "requires"), "pip>=23.1", "ninja"]
+    wanted = [*_pyproject_list("build-system", "requires", source), "pip>=23.1", "ninja"]
     if not _system_has_cmake():
         wanted.append("cmake")
     return wanted
@@ -189,6 +189,7 @@ def other_torch(release: str = NEWEST_TORCH) -> Path | None:
     return torch
 
 
-def build_environment() -> Environment:
-    """Return the environment that builds the package."""
-    return prepare("build", build_requirements())
+def build_environment(source: Path = ROOT) -> Environment:
+    """Return the environment that builds the package, or the one of another checkout."""
+    name = "build" if source == ROOT else f"build-{source.name}"
+    return prepare(name, build_requirements(source))

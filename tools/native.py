@@ -63,7 +63,7 @@ def configured(*options: str, folder: Path | None = None, source: Path = ROOT) -
 
     Ninja itself configures again when a CMakeLists.txt changes.
     """
-    builder = build_environment()
+    builder = build_environment(source)
     folder = folder or CACHE / "cmake" / f"release-{checkout()}"
     # A warning of another compiler than ours must not keep a user from the wheel.
     strict = f"-DNEML2_CAPI_WERROR={'ON' if os.environ.get('CI') == 'true' else 'OFF'}"
