@@ -26,7 +26,7 @@ from neml2_capi._ffi.outside import require_outside
 from neml2_capi.artifact.lock import locked
 from neml2_capi.kernels.elimination import newton_step
 from neml2_capi.kernels.emit import source
-from neml2_capi.kernels.layout import named
+from neml2_capi.kernels.layout import named, values_of
 from neml2_capi.kernels.program import Array, Program
 from neml2_capi.kernels.simplify import simplified
 from neml2_capi.kernels.tables import kernel_set, structure
@@ -150,7 +150,10 @@ def _write_sources(
             missing.append({"package": where, "reason": found})
             continue
         stem = package.removesuffix(".pt2")
-        program = simplified(named(found, package, metadata))
+        values = programs.get(values_of(package, metadata))
+        program = simplified(
+            named(found, package, metadata), values if isinstance(values, Program) else None
+        )
         text = source(program, stem, f"Model {root.name}, {where}; made with {made_with}.")
         (folder / f"{stem}.c").write_text(text, encoding="utf-8")
         kernels.append(_entry(program, stem, root / where, where, text))

@@ -41,6 +41,14 @@ def named(program: Program, package: str, metadata: _Json) -> Program:
     return program
 
 
+def values_of(package: str, metadata: _Json) -> str:
+    """The package that returns the first outputs of a package of derivatives alone, or ""."""
+    for segment in metadata.get("segments", ()):
+        if segment.get("kind") == "forward" and segment.get("jvp_package") == package:
+            return str(segment["package"])
+    return ""
+
+
 def _arrays(key: str, segment: _Json) -> tuple[list[Array], list[Array]]:
     """Names, parts and changes; shapes are not told, they are the graph's."""
     parameters = [Array(name, ()) for name in segment.get("param_inputs", ())]

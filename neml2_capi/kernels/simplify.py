@@ -9,8 +9,9 @@ import heapq
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 
-from neml2_capi.kernels.program import Program, Step, live
+from neml2_capi.kernels.program import FREE, Program, Step, live
 
 #: Pairs are searched in sums and products of at most so many terms.
 _MOST_TERMS = 60
@@ -20,13 +21,96 @@ _Term = tuple[int, int]
 _Pair = tuple[_Term, _Term]
 
 
-def simplified(program: Program) -> Program:
-    """The same values, to round-off, by fewer operations."""
-    program = _gathered(_with_reciprocals(program), frozenset({"mul"}), "product")
-    return live(_gathered(program, frozenset({"add", "sub", "neg"}), "sum"))
+def simplified(program: Program, values: Program | None = None) -> Program:
+    """The same values, to round-off, by fewer operations.
+
+    Parameters
+    ----------
+    program : Program
+        What a graph computes.
+    values : Program, optional
+        What another graph of the same inputs computes: the first outputs of this one alone. They
+        get the bits that they have there, and the others take what they share from them. Otherwise
+        a value would change by round-off if its derivatives are asked for, since the terms that
+        both have decide how they are added.
+    """
+    if values is None:
+        return live(_fewer(program)[0])
+    fewer, place = _fewer(values)
+    known: dict[_Key, int] = {}
+    at = {n: place[p] for p, n in enumerate(_numbers(values, known)) if p in place}
+    leaf = len(program.inputs)  # an input that stands for the steps of the values
+    rest = [
+        ("variable", (), (leaf, at[n])) if n in at and step[0] not in FREE else step
+        for n, step in zip(_numbers(program, known), program.steps, strict=True)
+    ]
+    others = replace(program, steps=rest, results=program.results[len(values.results) :])
+    steps = list(fewer.steps)
+    results = fewer.results + _added(steps, _fewer(live(others))[0], leaf)
+    return live(replace(program, steps=steps, results=results))
 
 
-def _with_reciprocals(program: Program) -> Program:
+#: What a step means, by numbers of its arguments.
+_Key = tuple[str, tuple[int, ...], str]
+
+
+def _numbers(program: Program, known: dict[_Key, int]) -> list[int]:
+    """A number for each step; steps of one meaning share it, also those of other programs."""
+    numbers: list[int] = []
+    for name, arguments, data in program.steps:
+        key = name, tuple(numbers[a] for a in arguments), repr(data)
+        numbers.append(known.setdefault(key, len(known)))
+    return numbers
+
+
+def _added(steps: list[Step], others: Program, leaf: int) -> list[list[int]]:
+    """Add the steps of another program that are missing, and return the places of its results.
+
+    Its variables of the input `leaf` are places of steps.
+    """
+    known = {_key(step): place for place, step in enumerate(steps)}
+    places: list[int] = []
+    for name, arguments, data in others.steps:
+        if name == "variable" and data[0] == leaf:
+            places.append(data[1])
+            continue
+        step = name, tuple(places[a] for a in arguments), data
+        places.append(known.setdefault(_key(step), len(steps)))
+        if places[-1] == len(steps):
+            steps.append(step)
+    return [[places[p] for p in result] for result in others.results]
+
+
+def _key(step: Step) -> _Key:
+    """The meaning of a step, with the terms of a sum and the factors of a product in one order."""
+    name, arguments, data = step
+    if name == "product":
+        arguments = tuple(sorted(arguments))
+    elif name == "sum":
+        terms = sorted(zip(arguments, data, strict=True))
+        arguments, data = tuple(a for a, _ in terms), tuple(sign for _, sign in terms)
+    return name, arguments, repr(data)
+
+
+def _fewer(program: Program) -> tuple[Program, dict[int, int]]:
+    """Fewer operations, some of which nothing needs, and the places of old steps that are left."""
+    place = {p: p for p in range(len(program.steps))}
+    for made_of in (_with_reciprocals, _with_products, _with_sums):
+        rebuilt = made_of(program)
+        place = {old: rebuilt.place[new] for old, new in place.items() if new in rebuilt.place}
+        program = rebuilt.program()
+    return program, place
+
+
+def _with_products(program: Program) -> _Rebuilt:
+    return _gathered(program, frozenset({"mul"}), "product")
+
+
+def _with_sums(program: Program) -> _Rebuilt:
+    return _gathered(program, frozenset({"add", "sub", "neg"}), "sum")
+
+
+def _with_reciprocals(program: Program) -> _Rebuilt:
     """x / z and more as products with 1 / z, if three or more are divided by one z.
 
     z is scaled first, since the reciprocal of a subnormal number is infinite.
@@ -48,7 +132,7 @@ def _with_reciprocals(program: Program) -> Program:
             reciprocals[under] = rebuilt.new(("div", (one, scaled), None)), scale
         over = (rebuilt.place[arguments[0]], *reciprocals[under])
         rebuilt.place[place] = rebuilt.new(("times both", over, data))
-    return rebuilt.program()
+    return rebuilt
 
 
 class _Rebuilt:
@@ -68,14 +152,11 @@ class _Rebuilt:
         self.place[place] = self.new((name, tuple(self.place[a] for a in arguments), data))
 
     def program(self) -> Program:
-        old = self._old
-        results = [[self.place[p] for p in places] for places in old.results]
-        made = Program(old.inputs, old.outputs, self.steps, results)
-        made.real, made.graph_nodes, made.checksum = old.real, old.graph_nodes, old.checksum
-        return made
+        results = [[self.place[p] for p in places] for places in self._old.results]
+        return replace(self._old, steps=self.steps, results=results)
 
 
-def _gathered(program: Program, family: frozenset[str], name: str) -> Program:
+def _gathered(program: Program, family: frozenset[str], name: str) -> _Rebuilt:
     """Chains of one kind of operation as one of many terms, with pairs that several have."""
     roots = dict(_chains(program, family))
     shared = _shared_pairs(list(roots.values()), signed=name == "sum")
@@ -115,7 +196,7 @@ def _gathered(program: Program, family: frozenset[str], name: str) -> Program:
             rebuilt.place[place] = rebuilt.new(("neg", (place_of(only[1]),), None))
         else:
             rebuilt.place[place] = new(terms)
-    return rebuilt.program()
+    return rebuilt
 
 
 def _chains(program: Program, family: frozenset[str]) -> Iterator[tuple[int, Counter[_Term]]]:

@@ -46,6 +46,51 @@ def evaluations(model: Model, name: str, x: Mapping[str, Array]) -> Iterator[tup
         yield from named("param_vjp", derivatives(lambda: model.param_vjp(x, w)))
 
 
+def in_every_way(
+    model: Model, name: str, x: Mapping[str, Array], products: bool = True
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each function of a model and each kind of call, and what it gives, by kind."""
+    outputs, report = model.evaluate(x)
+    yield "evaluate", {"output": outputs, "report": report}
+    yield "forward", {"output": model.forward(x)}
+    v, w = directions(name, x), directions(name, outputs)
+    ways: list[tuple[str, str, Callable[[], Any], dict[str, Any]]] = []
+    if model.derivatives:
+        ways.append(("jacobian", "derivatives", lambda: model.jacobian(x), {"derivatives": True}))
+    if model.derivatives and products:
+        ways.append(("jvp", "jvps", lambda: model.jvp(x, v), {"tangents": v}))
+        ways.append(("vjp", "adjoints", lambda: model.vjp(x, w), {"cotangents": w}))
+    if model.parameter_derivatives and products:
+        each = dict.fromkeys((d.variable for d in model.parameter_derivatives), True)
+        of_parameters = {"cotangents": w, "adjoints": each}
+        sums = lambda: (outputs, model.param_vjp(x, w))  # noqa: E731
+        ways.append(("param_vjp", "adjoints", sums, of_parameters))
+        yield "param_jacobian", {"output": model.param_jacobian(x)[0]}
+    for kind, bound, function, asked in ways:
+        found, derived = function()
+        yield kind, {"output": found, kind: derived}
+        call = model.bind(x, report=True, **asked)
+        yield (
+            f"call for {bound}",
+            {
+                "output": call(),
+                "report": call.report,
+                kind: getattr(call, bound),
+            },
+        )
+
+
+def assert_one_answer(ways: Iterator[tuple[str, Mapping[str, Any]]]) -> None:
+    """Each thing has the same bits in every way to ask for it."""
+    known: dict[str, tuple[str, Any]] = {}
+    for way, found in ways:
+        for what, value in named("", found):
+            first, expected = known.setdefault(what, (way, np.array(value)))
+            value = np.broadcast_to(value, np.broadcast_shapes(np.shape(value), expected.shape))
+            same = np.broadcast_to(expected, value.shape)
+            assert np.array_equal(value, same, equal_nan=True), f"{what}: {way} and {first} differ"
+
+
 def failure(evaluate: Callable[[], Any]) -> Mapping[str, Any]:
     """The last iterates of points that failed."""
     try:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from agreement import assert_one_answer, in_every_way
 from numpy.typing import NDArray
 from states import ALL, Artifacts, load, random_like, recorded, repeated
 
@@ -78,6 +79,12 @@ def test_a_point_does_not_see_the_number_of_threads(artifacts: Artifacts, name: 
     for threads, chunk in ((2, 0), (3, 7), (5, 16), (0, 64)):
         model.options["threads"], model.options["chunk"] = threads, chunk
         evaluate(model, name, 500).expect(expected)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_result_does_not_see_what_else_is_asked(artifacts: Artifacts, name: str) -> None:
+    model = load(artifacts, name)
+    assert_one_answer(in_every_way(model, name, recorded(name, "in")))
 
 
 @pytest.mark.parametrize("name", ["isotropic_hardening", "relaxation", "bicgstab", "substepping"])

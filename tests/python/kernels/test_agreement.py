@@ -22,7 +22,6 @@ from neml2_capi.kernels.layout import named
 from neml2_capi.kernels.loaded import Kernel, load
 from neml2_capi.kernels.program import Array, Program
 from neml2_capi.kernels.schedule import scheduled
-from neml2_capi.kernels.simplify import simplified
 
 pytestmark = pytest.mark.full("kernels of all models")
 
@@ -51,7 +50,7 @@ class Case:
         (made,) = build(folder, [native_target()], cc)
         self.kernels = load(made)
         self.programs = {
-            stem: simplified(named(program, f"{stem}.pt2", self.metadata))
+            stem: named(program, f"{stem}.pt2", self.metadata)
             for stem in self.kernels
             if isinstance(program := captured.programs[f"{stem}.pt2"], Program)
         }

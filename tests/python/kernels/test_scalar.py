@@ -7,6 +7,7 @@ import math
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ import pytest
 from neml2_capi.kernels import folding
 from neml2_capi.kernels.emit import source
 from neml2_capi.kernels.evaluate import evaluate
-from neml2_capi.kernels.program import Array, Program, program_of
+from neml2_capi.kernels.program import Array, Program, live, program_of
 from neml2_capi.kernels.scalar import Node, Scalars, constant_of
 from neml2_capi.kernels.schedule import scheduled
 from neml2_capi.kernels.simplify import simplified
@@ -154,6 +155,34 @@ def test_simplification_changes_round_off_alone(seed: int) -> None:
     # A quotient by a shared reciprocal is two products instead of a division.
     quotients = sum(step[0] == "times both" for step in simple.steps)
     assert simple.operations <= program.operations + 5 + 2 * quotients
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_values_have_the_same_bits_beside_their_derivatives(seed: int) -> None:
+    both = random_program(seed)
+    ends = both.results[0]
+    both = replace(both, outputs=[Array("z", (5,)), Array("dz", (17,))])
+    both = replace(both, results=[ends[2:7], [*ends[:2], *ends[7:]]])
+    values = live(replace(both, outputs=both.outputs[:1], results=both.results[:1]))
+    inputs = [np.random.default_rng(seed).uniform(-1, 1, (n, 50)) for n in (6, 3)]
+    alone, whole = simplified(values), simplified(both, values)
+    result, derivatives = evaluate(whole, inputs)
+    np.testing.assert_array_equal(result, evaluate(alone, inputs)[0])
+    expected = evaluate(both, inputs)[1]
+    close = np.abs(derivatives - expected) <= 1e-11 * np.abs(expected).max(axis=0)
+    assert close.mean() > 0.99
+    assert whole.operations <= alone.operations + simplified(both).operations
+
+
+def test_a_zero_of_another_sign_is_another_constant(s: Scalars) -> None:
+    values = made(s, s.div(x(s, 0), s.constant(-0.0)))
+    both = made(s, s.div(x(s, 0), s.constant(-0.0)), s.div(x(s, 0), s.constant(0.0)))
+    both = replace(both, results=[both.results[0][:1], both.results[0][1:]])
+    inputs = [np.ones((6, 1)), np.ones((3, 1))]
+    assert [list(y.ravel()) for y in evaluate(simplified(both, values), inputs)] == [
+        [-np.inf],
+        [np.inf],
+    ]
 
 
 def test_shared_pairs_are_computed_once(s: Scalars) -> None:
