@@ -53,6 +53,25 @@ def test_outputs(artifacts: Artifacts, name: str) -> None:
         assert_recorded(outputs[variable], value)
 
 
+@pytest.mark.parametrize(
+    ("name", "law"),
+    [
+        ("elasticity", "elasticity_parameters"),
+        ("elasticity_float32", "elasticity_parameters"),
+        ("transient", "relaxation"),
+    ],
+)
+def test_outputs_of_the_same_law(artifacts: Artifacts, name: str, law: str) -> None:
+    model, round_off = load(artifacts, name), 0.0
+    inputs = {key: value.astype(model.dtype) for key, value in recorded(law, "in").items()}
+    outputs, expected = model.forward(inputs), recorded(law, "out")
+    assert outputs.keys() == expected.keys()
+    for variable, value in expected.items():
+        if model.dtype == "float32":
+            round_off = 1e-6 * float(np.abs(value).max())
+        assert_recorded(outputs[variable], value, round_off)
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_jacobian(artifacts: Artifacts, name: str) -> None:
     jacobian = load(artifacts, name, "batch").jacobian(recorded(name, "in"))[1]
