@@ -88,7 +88,7 @@ def pythons() -> Iterable[list[str]]:
     for environment in (oldest, *(prepare("wheel-test", requirements("test"), p) for p in found)):
         environment.install_wheel(wheel)
         settings = {"NEML2_CAPI_COMPILE": "0"}
-        counts = _counted(environment, settings, "quick", "-m", "not native")
+        counts = _counted(environment, settings, "quick", (), "-m", "not native")
         query = "import platform, numpy; print(platform.python_version(), numpy.__version__)"
         versions = quietly("asking for versions", [environment.python, "-c", query]).split()
         yield [*versions, *counts]
@@ -110,14 +110,18 @@ def torch() -> Iterable[list[str]]:
         # Not the package of the folder that this is started in.
         ask: Command = [environment.python, "-I", "-c", query]
         version = quietly("asking for the version", ask, settings).split()[1]
-        yield [version, *_counted(environment, settings, "full", *chosen)]
+        yield [version, *_counted(environment, settings, "full", chosen)]
 
 
 def _counted(
-    environment: Environment, variables: dict[str, str], tier: str, *chosen: str
+    environment: Environment,
+    variables: dict[str, str],
+    tier: str,
+    chosen: Sequence[str],
+    *options: str,
 ) -> list[str]:
-    """Run tests, and count what passed, what was left out and what failed."""
-    failed = run_pytest("pytest", environment, variables, tier, chosen, "-q")[1:]
+    """Run a tier or chosen tests, and count what passed, what was left out and what failed."""
+    failed = run_pytest("pytest", environment, variables, tier, chosen, "-q", *options)[1:]
     counts = Counter(outcome.kind for outcome in outcomes())
     names = [line.partition("::")[2].splitlines()[0] for line in failed]
     return [f"{counts['passed']:,}", f"{counts['skipped']:,}", ", ".join(names[:3]) or "none"]
