@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import sys
@@ -14,11 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neml2_capi._ffi.errors import Error, FatalError
+from neml2_capi._ffi.errors import Error, FatalError, unknown_name
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.refusals import reason_of
-
-__all__ = ["FILE_NAME", "MAYBE", "Node", "parse_toml", "read_json", "read_text", "read_toml"]
 
 #: A form of Node.require(): the name of a file in the same folder.
 FILE_NAME = "the name of a file, without a folder"
@@ -87,10 +84,14 @@ class Node:
     def must_be_in(self, known: Iterable[str], name: str, kind: str) -> None:
         names = list(known)
         if name not in names:
-            near = difflib.get_close_matches(name, names, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else "."
-            there = f" The {kind}s are: {', '.join(names)}" if names else f" There are no {kind}s"
-            raise self.refuse(f"unknown {kind} {name!r}{hint}{there}", lib.NEML2_ERROR_NAME)
+            raise self.refuse(str(unknown_name(kind, name, names)), lib.NEML2_ERROR_NAME)
+
+    def choice(self, names: Iterable[str], kind: str) -> str:
+        """A text that is one of these names."""
+        known = list(names)
+        name = self.text(f"one of {', '.join(known)}")
+        self.must_be_in(known, name, kind)
+        return name
 
     def find(self, name: str) -> Node | None:
         present = name in self
@@ -239,6 +240,11 @@ def read_json(file: Path) -> Node:
     return _read(file, json.loads, "JSON")
 
 
+def parse_json(file: Path, content: bytes) -> Node:
+    """The document of a text that `file` names in errors; FatalError if it is not JSON."""
+    return _parsed(file, content, json.loads, "JSON")
+
+
 def read_text(file: Path) -> str:
     """The text of a file; FatalError if it cannot be read, or is endless."""
     text: str = _read(file, str, "a text").value
@@ -246,20 +252,26 @@ def read_text(file: Path) -> str:
 
 
 def _read(file: Path, parse: Callable[[str], Any], language: str) -> Node:
-    node = Node(file, "", None)
     try:
         with file.open("rb") as stream:
-            content = stream.read(_LARGEST + 1)
-        if len(content) > _LARGEST:
-            raise node.refuse(f"it is larger than {_LARGEST >> 20} MiB, and is not read")
-        document = parse(content.decode("utf-8"))
-        _require_shallow(document)
+            return _parsed(file, stream.read(_LARGEST + 1), parse, language)
     except OSError as error:
         problem = reason_of(error)
-        raise node.refuse(problem, lib.NEML2_ERROR_FILE) from error
+        raise Node(file, "", None).refuse(problem, lib.NEML2_ERROR_FILE) from error
+    except ValueError as error:  # of a path
+        raise Node(file, "", None).refuse(str(error)) from error
+
+
+def _parsed(file: Path, content: bytes, parse: Callable[[str], Any], language: str) -> Node:
+    node = Node(file, "", None)
+    if len(content) > _LARGEST:
+        raise node.refuse(f"it is larger than {_LARGEST >> 20} MiB, and is not read")
+    try:
+        document = parse(content.decode("utf-8"))
+        _require_shallow(document)
     except RecursionError as error:
         raise node.refuse(f"tables and lists are nested deeper than {_DEEPEST}") from error
-    except ValueError as error:  # of the parser, of UTF-8, of a path, or of too many digits
+    except ValueError as error:  # of the parser, of UTF-8, or of too many digits
         why = " ".join(str(error).split())
         raise node.refuse(f"this is not {language}: {why}") from error
     return Node(file, "", document)

@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
-import json
-import math
-import tokenize
-import zipfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from neml2_capi import __version__
+from neml2_capi._document import Node, parse_json
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
-from neml2_capi.cli.capsule_checks import require_complete
+from neml2_capi.driver.npz import Damage, Npz
 
 Arrays = dict[str, NDArray[Any]]
 _FORMAT = 1
 _DOCUMENT = "capsule.json"
-_LONGEST = 1 << 24  # bytes of the document
-_AXES = 32
-#: What readers of zip files, headers of arrays and JSON raise of damaged ones.
-_MALFORMED = (
-    zipfile.BadZipFile,
-    tokenize.TokenError,
-    EOFError,
-    OSError,
-    NotImplementedError,
-    RecursionError,
-    SyntaxError,
-    ValueError,
-)
+#: What is read of capsule.json.
+_FORM: Any = {
+    "time": str,
+    "library": {"version": str, "abi": int},
+    "host": {"name": str, "processor": str},
+    "artifact": {"path": str, "dtype": str, "files": dict},
+    "options": {str: (float, str)},
+    "operation": {
+        "outputs": [str],
+        "derivatives": [str],
+        "parameter_derivatives": [str],
+        "jvps": [str],
+        "adjoints": [str],
+        "parameter_adjoints": [str],
+    },
+    "status": int,
+    "message": str,
+    "batch": int,
+    "kept": str,
+}
+_FILE = {"bytes": int, "crc32": str}
+_REPORTS = {"status": "i", "iterations": "i", "residual_norm": "f", "suggested_cut": "f"}
 
 
 @dataclass(frozen=True)
@@ -83,91 +89,57 @@ def read_capsule(file: Path) -> Capsule:
     the file holds.
     """
     try:
-        with zipfile.ZipFile(file) as archive:
-            _require_own_bytes(archive, file.stat().st_size)
-            document = _document(archive)
-            arrays = {
-                entry.filename.removesuffix(".npy"): _array(archive, entry)
-                for entry in archive.infolist()
-                if entry.filename != _DOCUMENT
-            }
-        require_complete(document, arrays)
-    except _MALFORMED as error:
+        with Npz(file, compressed=False, beside=_DOCUMENT) as npz:
+            if npz.text is None:
+                raise Damage(f"it has no {_DOCUMENT}")
+            document = parse_json(Path(_DOCUMENT), npz.text)
+            version = document.required("format", f"{_FORMAT}").whole("the number of a format")
+            arrays = {name: npz[name] for name in npz.forms}
+        if version == _FORMAT:
+            _require_complete(document, arrays)
+    except (OSError, Damage, FatalError) as error:
         raise FatalError(
             f"{file} is not a capsule, which the option capsule writes of a failed call: {error}",
             lib.NEML2_ERROR_ARTIFACT,
             str(file),
         ) from error
-    if document.get("format") != _FORMAT:
+    if version != _FORMAT:
         raise FatalError(
-            f"{file} has the format {document['format']}; this version reads {_FORMAT}",
+            f"{file} has the format {version}; this version reads {_FORMAT}",
             lib.NEML2_ERROR_UNSUPPORTED,
             str(file),
         )
-    return Capsule(
-        file,
-        document,
-        _folder(arrays, "inputs"),
-        _folder(arrays, "parameters"),
-        _folder(arrays, "tangents"),
-        _folder(arrays, "cotangents"),
-        _folder(arrays, "report"),
-        arrays["points"],
-    )
+    folders = ("inputs", "parameters", "tangents", "cotangents", "report")
+    of_folder: dict[str, Arrays] = {
+        folder: {
+            name.removeprefix(f"{folder}/"): array
+            for name, array in arrays.items()
+            if name.startswith(f"{folder}/")
+        }
+        for folder in folders
+    }
+    return Capsule(file, document.value, **of_folder, points=arrays["points"])
 
 
-def _require_own_bytes(archive: zipfile.ZipFile, size: int) -> None:
-    """ValueError if entries share bytes, so that they are longer than the file."""
-    if sum(entry.compress_size for entry in archive.infolist()) > size:
-        raise ValueError("its entries are longer than the file")
-
-
-def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> IO[bytes]:
-    """Open an entry. ValueError for one that is compressed: a short one could fill memory."""
-    if entry.flag_bits & 1:
-        raise ValueError(f"{entry.filename} is encrypted")
-    if entry.compress_type != zipfile.ZIP_STORED or entry.compress_size != entry.file_size:
-        raise ValueError(f"{entry.filename} is compressed, and capsules are stored")
-    return archive.open(entry)
-
-
-def _document(archive: zipfile.ZipFile) -> dict[str, Any]:
-    names = [entry.filename for entry in archive.infolist()]
-    if len(set(names)) < len(names):
-        raise ValueError("it has two entries of one name")
-    if _DOCUMENT not in names:
-        raise ValueError(f"it has no {_DOCUMENT}")
-    entry = archive.getinfo(_DOCUMENT)
-    if entry.file_size > _LONGEST:
-        raise ValueError(f"{_DOCUMENT} has {entry.file_size} bytes, expected at most {_LONGEST}")
-    with _content(archive, entry) as content:
-        try:
-            document = json.loads(content.read())
-        except RecursionError:
-            raise ValueError(f"{_DOCUMENT} is nested too deep") from None
-    if not isinstance(document, dict):
-        raise ValueError(f"{_DOCUMENT} is not an object")
-    return document
-
-
-def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
-    """Read an array of numbers, whose header must tell as many as there are."""
-    with _content(archive, entry) as content:
-        version = np.lib.format.read_magic(content)
-        if version != (1, 0):
-            raise ValueError(f"{entry.filename} is of version {version}, expected (1, 0)")
-        shape, by_columns, dtype = np.lib.format.read_array_header_1_0(content)
-        if dtype.kind not in "biuf" or by_columns:
-            raise ValueError(f"{entry.filename} is not an array of numbers in C's order")
-        data = content.read()
-    if len(data) != math.prod(shape) * dtype.itemsize or len(shape) > _AXES:
-        raise ValueError(f"{entry.filename} holds {len(data)} bytes; its shape is {shape}")
-    return np.frombuffer(data, dtype).reshape(shape)
-
-
-def _folder(arrays: Arrays, name: str) -> Arrays:
-    prefix = f"{name}/"
-    return {key.removeprefix(prefix): a for key, a in arrays.items() if key.startswith(prefix)}
+def _require_complete(document: Node, arrays: Arrays) -> None:
+    """FatalError or Damage if something is missing or of another kind, with its name."""
+    document.require(_FORM)
+    for entry in document["artifact"]["files"].table().values():
+        if entry.value is not None:
+            entry.require(_FILE)
+    for name, array in arrays.items():
+        if array.dtype.kind not in "biuf":
+            raise Damage(f"{name} is not an array of numbers")
+    points = arrays.get("points")
+    if points is None or points.ndim != 1 or points.dtype != np.int64:
+        raise Damage("it has no list of the points, 'points'")
+    reports = {name for name in arrays if name.startswith("report/")}
+    if reports and reports != {f"report/{name}" for name in _REPORTS}:
+        raise Damage("its report is not complete")
+    for name in reports:
+        kind = _REPORTS[name.removeprefix("report/")]
+        if arrays[name].shape != points.shape or arrays[name].dtype.kind != kind:
+            raise Damage(f"{name} does not have a value for each of the points")
 
 
 def _fingerprint(metadata: Path, name: str, dtype: str) -> dict[str, Any] | None:

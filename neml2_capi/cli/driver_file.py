@@ -147,10 +147,7 @@ def _section(document: Node, name: str) -> Node:
 def _times(node: Node, model: Model) -> tuple[Array, str]:
     """The times, and the input that is the time."""
     node.table(("start", "end", "steps", "list", "input"))
-    name = "t"
-    if "input" in node:
-        name = node["input"].text("the input that is the time")
-        node["input"].must_be_in(model.inputs.names, name, "input")
+    name = node["input"].choice(model.inputs.names, "input") if "input" in node else "t"
     if "list" in node:
         for other in ("start", "end", "steps"):
             if other in node:
@@ -381,8 +378,7 @@ def _output(node: Node, run: Run) -> None:
         run.output = run.file.parent / node["file"].path("the path of a file")
         run.format = format_of(run.output) or "npz"
     if "format" in node:
-        run.format = node["format"].text(f"one of {', '.join(FORMATS)}")
-        node["format"].must_be_in(FORMATS, run.format, "format")
+        run.format = node["format"].choice(FORMATS, "format")
     if "variables" in node:
         run.variables = node["variables"].texts("a list of outputs and forces")
         for name in run.variables:

@@ -130,10 +130,7 @@ def _cycle(node: Node, times: Array) -> Signal:
     if period <= 0:
         raise node["period"].expected("a time above 0")
     mean = node["mean"].numbers(_PER_POINT) if "mean" in node else np.zeros(())
-    name = "sine"
-    if "shape" in node:
-        name = node["shape"].text(f"one of {', '.join(_SHAPES)}")
-        node["shape"].must_be_in(_SHAPES, name, "shape")
+    name = node["shape"].choice(_SHAPES, "shape") if "shape" in node else "sine"
     begin = times[0]
 
     def cycle(time: float) -> Array:

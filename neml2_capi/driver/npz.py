@@ -45,19 +45,34 @@ class Npz:
     longer or shorter than its header says.
     """
 
-    def __init__(self, file: str | os.PathLike[str], *, compressed: bool = True) -> None:
-        """Read the headers; `compressed` says whether the entries may be."""
+    def __init__(
+        self, file: str | os.PathLike[str], *, compressed: bool = True, beside: str = ""
+    ) -> None:
+        """Read the headers, and the text of the entry `beside` the arrays, if there is one.
+
+        `compressed` says whether the entries may be.
+        """
         self.forms: dict[str, Form] = {}
+        self.text: bytes | None = None
         self._archive: zipfile.ZipFile | None = None
         with _blamed():
             self._archive = zipfile.ZipFile(file)
-            for entry in self._archive.infolist():
+            entries = self._archive.infolist()
+            if (
+                sum(entry.compress_size for entry in entries)
+                > Path(os.fsdecode(file)).stat().st_size
+            ):
+                raise Damage("its entries share bytes: they are longer than the file")
+            for entry in entries:
                 name = entry.filename.removesuffix(_SUFFIX)
+                self._check_size(entry, compressed)
+                if entry.filename == beside and self.text is None:
+                    self.text = self._archive.read(entry)
+                    continue
                 if name == entry.filename or name in self.forms:
                     raise Damage(f"its entry {entry.filename!r} is not one array of its name")
-                self._check_size(entry, compressed)
                 with self._archive.open(entry) as stream:
-                    self.forms[name] = _form(name, stream, entry.file_size)
+                    self.forms[name] = _form(entry.filename, stream, entry.file_size)
 
     def __getitem__(self, name: str) -> Array:
         assert self._archive is not None
@@ -136,7 +151,7 @@ def _form(name: str, stream: IO[bytes], size: int) -> Form:
         raise Damage(f"{name} is of the version {version} of numpy's format")
     shape, _, dtype = _HEADERS[version](stream)
     if dtype.hasobject:
-        raise Damage(f"{name} holds objects of Python, which would be run")
+        raise Damage(f"{name} holds objects of Python, which would be run; expected numbers")
     if any(axis < 0 for axis in shape):
         raise Damage(f"{name} has the shape {shape}")
     wanted, found = math.prod(shape) * dtype.itemsize, size - stream.tell()

@@ -60,8 +60,7 @@ def _read(file: Path, model: Model) -> Mapping:
     for constant in list(mapping.constants):  # what is constant was so before
         before = f"{constant.name}~1"
         if before in model.inputs.names and before not in named:
-            variable = model.inputs[model.inputs.names.index(before)]
-            mapping.constants.append(Constant(variable, constant.value))
+            mapping.constants.append(Constant(model.inputs[before], constant.value))
     for option in groups.get("option", []):
         name = option.required("name", "the name of an option of a model").text("a text in quotes")
         mapping.options[name] = option.required("value", "a number").number()
@@ -126,13 +125,9 @@ def _groups(file: Path) -> dict[str, list[Node]]:
             nodes = result.setdefault(name, [])
             number = f"[{len(nodes)}]" if nodes else ""
             nodes.append(Node(file, f"&{name}{number}", dict(group)))
-    for name, groups in result.items():
-        if name not in KEYS:
-            raise PluginError(f"{file}: there is no group &{name}; it can be &{', &'.join(KEYS)}.")
-        for unknown in {key for group in groups for key in group.value} - KEYS[name].keys():
-            raise PluginError(
-                f"{file}: &{name} has no {unknown}; it can have {', '.join(sorted(KEYS[name]))}."
-            )
+    for name in Node(file, "", result).table(KEYS, "group"):
+        for node in result[name]:
+            node.table(sorted(KEYS[name]))
     return result
 
 

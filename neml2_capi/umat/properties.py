@@ -119,15 +119,8 @@ class Entry:
 
     @classmethod
     def read(cls: type[E], group: Node, variables: Variables) -> E:
-        kind = variables.kind
-        article = "an" if kind[0] in "aeiou" else "a"
-        name = group.required("name", f"the name of {article} {kind}").text("a text in quotes")
-        if name not in variables.names:
-            raise PluginError(
-                f"The artifact has no {kind} {name!r}; it has "
-                f"{', '.join(variables.names) or 'none'}."
-            )
-        variable = variables[variables.names.index(name)]
+        given = group.required("name", f"which of the {variables.kind}s it is")
+        variable = variables[given.choice(variables.names, variables.kind)]
         values = {
             key: each.metadata["read"](key, group.find(key), variable)
             for key, each in cls.keys().items()

@@ -275,12 +275,12 @@ def test_the_wheel_has_a_script_that_builds_a_calculix_for_plug_ins() -> None:
 
 _BEFORE = "&state name = 'X1'"
 MISTAKES = {
-    "group": ("&parameter", "&parametr", "there is no group &parametr"),
-    "key": ("props = 1", "prop = 1", "&parameter has no prop"),
+    "group": ("&parameter", "&parametr", "unknown group 'parametr'; did you mean 'parameter'"),
+    "key": ("props = 1", "prop = 1", "&parameter.prop: unknown key 'prop'"),
     "place": ("props = 1", "props = 0", "'E' needs a place"),
     "input": ("time = 't'", "time = 'time'", "input 't' is not in the mapping"),
-    "state": ("'X2'", "'X3'", "no output 'X3'"),
-    "parameter": ("'yield_stress'", "'strength'", "no parameter 'strength'"),
+    "state": ("'X2'", "'X3'", "unknown output 'X3'"),
+    "parameter": ("'yield_stress'", "'strength'", "unknown parameter 'strength'"),
     "kind": ("kind = 'scalar'", "kind = 'spinor'", "scalar, vector, symmetric or tensor"),
     "size": ("kind = 'scalar'", "kind = 'symmetric'", "has 1 values"),
     "end of the last": ("props = 2 /", "props = 2", "ends with /"),
@@ -291,7 +291,11 @@ MISTAKES = {
     "state twice": ("'X2'", "'X1'", "two groups of 'X1'"),
     "material twice": ("&state name = 'X1'", "&material /\n&state name = 'X1'", "there twice"),
     "host": ("time = 't'", "host = 'nastran', time = 't'", "no host 'nastran'"),
-    "constant of nothing": (_BEFORE, f"&field name = 'X', value = 1 /\n{_BEFORE}", "no input 'X'"),
+    "constant of nothing": (
+        _BEFORE,
+        f"&field name = 'X', value = 1 /\n{_BEFORE}",
+        "unknown input 'X'",
+    ),
     "value and place": (
         _BEFORE,
         f"&field name = 't', predef = 1, value = 1 /\n{_BEFORE}",
