@@ -170,8 +170,8 @@ module neml2_capi_internal
   contains
     ! begin generated: neml2_model
     procedure :: is_loaded => model_is_loaded
-    procedure :: variable_find => model_variable_find
     procedure :: option_info => model_option_info
+    procedure :: variable_find => model_variable_find
     procedure :: load => model_load
     procedure :: runtime => model_runtime
     procedure :: device => model_device
@@ -693,21 +693,15 @@ contains
     model_is_loaded = associated(self%shared)
   end function model_is_loaded
 
-  ! The position of a variable among its kind; if there is none of this name, 0 and neml2_error_name.
-  subroutine model_variable_find(self, kind, name, index, stat, errmsg)
+  integer(int32) function do_model_variable_find(self, kind, name, index) result(outcome)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(in) :: kind
     character(*), intent(in) :: name
     integer(int64), intent(out) :: index
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     index = -1
     outcome = c_model_variable_find(index, c_handle(self), kind, c_text(name))
     index = index + 1
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine model_variable_find
+  end function do_model_variable_find
 
   ! The name of an option; the least and the greatest value of a number; or of a text, what it can be, separated by
   ! blanks, or "*" for any text; it is empty for a number.
@@ -748,7 +742,35 @@ contains
     call conclude(outcome, stat)
   end subroutine set_parameter_real64
 
+  integer(int32) function do_get_parameter_real64(self, name, values, shape) result(outcome)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real64), allocatable, intent(inout) :: values(:)
+    integer(int64), allocatable, intent(inout), optional :: shape(:)
+    type(neml2_tensor) :: tensor
+    call self%parameter_tensor(name, tensor, outcome)
+    if (outcome == neml2_ok) call tensor%copy(values, outcome)
+    if (outcome == neml2_ok .and. present(shape)) call tensor%shape(shape, outcome)
+  end function do_get_parameter_real64
+
+  ! begin generated: models
+  ! The position of a variable among its kind; if there is none of this name, 0 and neml2_error_name.
+  != model_variable_find: by_hand
+  subroutine model_variable_find(self, kind, name, index, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    character(*), intent(in) :: name
+    integer(int64), intent(out) :: index
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_model_variable_find(self, kind, name, index)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine model_variable_find
+
   ! The stored value of a parameter, in array element order; `shape` is empty for a scalar.
+  != get_parameter_real64: by_hand
   subroutine get_parameter_real64(self, name, values, stat, errmsg, shape)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name
@@ -757,15 +779,11 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    type(neml2_tensor) :: tensor
-    call self%parameter_tensor(name, tensor, outcome)
-    if (outcome == neml2_ok) call tensor%copy(values, outcome)
-    if (outcome == neml2_ok .and. present(shape)) call tensor%shape(shape, outcome)
+    outcome = do_get_parameter_real64(self, name, values, shape)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine get_parameter_real64
 
-  ! begin generated: models
   ! Load the artifact at `path`, the folder that holds metadata.json, or the model `name` of a HIT stub, the
   ! <name>_aoti.i file that neml2-compile writes beside it. `dtype` is neml2_float64, `device` neml2_device_cpu and
   ! `runtime` neml2_runtime_auto unless given; with a `scheduler`, which has one device at least, its devices are taken,
@@ -1163,6 +1181,17 @@ contains
 
   != get_parameter: also(real32)
 
+  integer(int32) function do_get_parameter_real32(self, name, values, shape) result(outcome)
+    class(neml2_model), intent(in) :: self
+    character(*), intent(in) :: name
+    real(real32), allocatable, intent(inout) :: values(:)
+    integer(int64), allocatable, intent(inout), optional :: shape(:)
+    type(neml2_tensor) :: tensor
+    call self%parameter_tensor(name, tensor, outcome)
+    if (outcome == neml2_ok) call tensor%copy(values, outcome)
+    if (outcome == neml2_ok .and. present(shape)) call tensor%shape(shape, outcome)
+  end function do_get_parameter_real32
+
   subroutine get_parameter_real32(self, name, values, stat, errmsg, shape)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name
@@ -1171,10 +1200,7 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    type(neml2_tensor) :: tensor
-    call self%parameter_tensor(name, tensor, outcome)
-    if (outcome == neml2_ok) call tensor%copy(values, outcome)
-    if (outcome == neml2_ok .and. present(shape)) call tensor%shape(shape, outcome)
+    outcome = do_get_parameter_real32(self, name, values, shape)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine get_parameter_real32
@@ -1191,13 +1217,9 @@ contains
   ! and a direction is zero.
   ! ------------------------------------------------------------------------------------------
 
-  ! A call of `model` without bindings. What was created before is replaced on success and kept on failure.
-  subroutine call_create(self, model, stat, errmsg)
+  integer(int32) function do_call_create(self, model) result(outcome)
     class(neml2_call), intent(inout) :: self
     class(neml2_model), intent(in) :: model
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr) :: created
     created = c_null_ptr
     outcome = c_call_create(created, c_handle(model))
@@ -1205,20 +1227,13 @@ contains
       call take(self, created, c_call_free)
       call list_extents(self%shared%extents, model)
     end if
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine call_create
+  end function do_call_create
 
-  ! Bind an array that receives what became of each point: (point), or for neml2_report_residual_history, which has the
-  ! residual norms from the initial guess on and NaN after the last, (iteration, point), with the option miters or more
-  ! as its first extent. neml2_report_status and neml2_report_iterations are of int32, the others of real64.
-  subroutine call_bind_report(self, kind, array, stat, errmsg)
+  integer(int32) function do_call_bind_report(self, kind, array) result(outcome)
     class(neml2_call), intent(in) :: self
     integer(int32), intent(in) :: kind
     type(neml2_view), intent(in) :: array
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome, dtype
+    integer(int32) :: dtype
     dtype = merge(neml2_int32, neml2_float64, any(kind == [neml2_report_status, neml2_report_iterations]))
     if (kind < lbound(report_names, 1) .or. kind > ubound(report_names, 1)) then
       outcome = raised(neml2_error_argument, "kind", "There is no report of the kind "//decimal(int(kind, int64))//".")
@@ -1231,9 +1246,7 @@ contains
     else
       outcome = bind(self, report, report_names(kind), array, kind=kind)
     end if
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine call_bind_report
+  end function do_call_bind_report
 
   ! How many values of the residual history are written is known only when the call runs: it must have no gaps.
   pure logical function is_bindable(array, kind)
@@ -1243,17 +1256,12 @@ contains
     if (kind == neml2_report_residual_history .and. allocated(array%extents)) is_bindable = lies_dense(array)
   end function is_bindable
 
-  subroutine run_int64(self, npoints, stat, errmsg)
+  integer(int32) function do_run_int64(self, npoints) result(outcome)
     class(neml2_call), intent(in) :: self
     integer(int64), intent(in) :: npoints
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = check_points(self, int(npoints, int64))
     if (outcome == neml2_ok) outcome = c_call_run(c_handle(self), int(npoints, int64))
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine run_int64
+  end function do_run_int64
 
   ! Bind an array by the name of a variable or, for a derivative, of an output and of a variable.
   integer(int32) function bind(self, role, name, array, stride, first, variable, kind) result(outcome)
@@ -1523,6 +1531,47 @@ contains
   end subroutine find_full_name
 
   ! begin generated: calls
+  ! A call of `model` without bindings. What was created before is replaced on success and kept on failure.
+  != call_create: by_hand
+  subroutine call_create(self, model, stat, errmsg)
+    class(neml2_call), intent(inout) :: self
+    class(neml2_model), intent(in) :: model
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_call_create(self, model)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine call_create
+
+  ! Bind an array that receives what became of each point: (point), or for neml2_report_residual_history, which has the
+  ! residual norms from the initial guess on and NaN after the last, (iteration, point), with the option miters or more
+  ! as its first extent. neml2_report_status and neml2_report_iterations are of int32, the others of real64.
+  != call_bind_report: by_hand
+  subroutine call_bind_report(self, kind, array, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    integer(int32), intent(in) :: kind
+    type(neml2_view), intent(in) :: array
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_call_bind_report(self, kind, array)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine call_bind_report
+
+  != run_int64: by_hand
+  subroutine run_int64(self, npoints, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    integer(int64), intent(in) :: npoints
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_run_int64(self, npoints)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine run_int64
+
   ! Bind an input. Every input must be bound when the call runs.
   != call_bind_input: bind(neml2_input) -> name
   subroutine call_bind_input(self, name, array, stat, errmsg, stride, first)
@@ -1667,14 +1716,20 @@ contains
 
   != run: also(int32)
 
+  integer(int32) function do_run_int32(self, npoints) result(outcome)
+    class(neml2_call), intent(in) :: self
+    integer(int32), intent(in) :: npoints
+    outcome = check_points(self, int(npoints, int64))
+    if (outcome == neml2_ok) outcome = c_call_run(c_handle(self), int(npoints, int64))
+  end function do_run_int32
+
   subroutine run_int32(self, npoints, stat, errmsg)
     class(neml2_call), intent(in) :: self
     integer(int32), intent(in) :: npoints
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = check_points(self, int(npoints, int64))
-    if (outcome == neml2_ok) outcome = c_call_run(c_handle(self), int(npoints, int64))
+    outcome = do_run_int32(self, npoints)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine run_int32
@@ -1927,14 +1982,10 @@ contains
     end do
   end subroutine take_handles
 
-  ! A new tensor of zeros; `dtype` is neml2_float64 unless given.
-  subroutine tensor_create(self, shape, stat, errmsg, dtype)
+  integer(int32) function do_tensor_create(self, shape, dtype) result(outcome)
     class(neml2_tensor), intent(inout) :: self
     integer(int64), intent(in) :: shape(:)
     integer(int32), intent(in), optional :: dtype
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr) :: tensor
     integer(int64) :: sizes(size(shape)), ndim
     integer(int32) :: element
@@ -1945,22 +1996,13 @@ contains
     sizes = shape(ndim:1:-1)
     outcome = c_tensor_create(tensor, element, ndim, sizes)
     if (outcome == neml2_ok) call take(self, tensor, c_tensor_free)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine tensor_create
+  end function do_tensor_create
 
-  ! A tensor over an array of any rank, which must stay where it is until the tensor is freed. Sections with gaps, of up
-  ! to 4 axes, keep them.
-  subroutine tensor_wrap(self, array, stat, errmsg)
+  integer(int32) function do_tensor_wrap(self, array) result(outcome)
     class(neml2_tensor), intent(inout) :: self
     type(neml2_view), intent(in) :: array
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = wrap(self, array)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine tensor_wrap
+  end function do_tensor_wrap
 
   integer(int32) function wrap(self, array) result(outcome)
     class(neml2_tensor), intent(inout) :: self
@@ -1982,15 +2024,9 @@ contains
     end if
   end function wrap
 
-  ! The values where they are, in the order of memory; `matrix(1:6, 1:n) => values` gives them a shape. The pointer
-  ! holds until the tensor is freed; it is null on failure: neml2_error_dtype if the values are of another type,
-  ! neml2_error_shape if they have gaps.
-  subroutine values_real64(self, values, stat, errmsg)
+  integer(int32) function do_values_real64(self, values) result(outcome)
     class(neml2_tensor), intent(in) :: self
     real(real64), pointer, intent(out) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(neml2_view) :: array
     values => null()
     call find_values(self, neml2_float64, array, outcome)
@@ -1999,17 +2035,11 @@ contains
       values => no_real64
       if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
     end if
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine values_real64
+  end function do_values_real64
 
-  ! A copy of the values in array element order, wherever they lie in memory.
-  subroutine copy_real64(self, values, stat, errmsg)
+  integer(int32) function do_copy_real64(self, values) result(outcome)
     class(neml2_tensor), intent(in) :: self
     real(real64), allocatable, intent(inout) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(neml2_view) :: array
     integer(int64), allocatable :: positions(:)
     real(real64), pointer :: all(:)
@@ -2020,9 +2050,7 @@ contains
       if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
       values = all(positions)
     end if
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine copy_real64
+  end function do_copy_real64
 
   ! Layout of the values of a tensor, as of an array of the host.
   subroutine find_values(self, dtype, array, outcome)
@@ -2076,6 +2104,62 @@ contains
   end subroutine find_positions
 
   ! begin generated: evaluation
+  ! A new tensor of zeros; `dtype` is neml2_float64 unless given.
+  != tensor_create: by_hand
+  subroutine tensor_create(self, shape, stat, errmsg, dtype)
+    class(neml2_tensor), intent(inout) :: self
+    integer(int64), intent(in) :: shape(:)
+    integer(int32), intent(in), optional :: dtype
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_tensor_create(self, shape, dtype)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine tensor_create
+
+  ! A tensor over an array of any rank, which must stay where it is until the tensor is freed. Sections with gaps, of up
+  ! to 4 axes, keep them.
+  != tensor_wrap: by_hand
+  subroutine tensor_wrap(self, array, stat, errmsg)
+    class(neml2_tensor), intent(inout) :: self
+    type(neml2_view), intent(in) :: array
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_tensor_wrap(self, array)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine tensor_wrap
+
+  ! The values where they are, in the order of memory; `matrix(1:6, 1:n) => values` gives them a shape. The pointer
+  ! holds until the tensor is freed; it is null on failure: neml2_error_dtype if the values are of another type,
+  ! neml2_error_shape if they have gaps.
+  != values_real64: by_hand
+  subroutine values_real64(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    real(real64), pointer, intent(out) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_values_real64(self, values)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine values_real64
+
+  ! A copy of the values in array element order, wherever they lie in memory.
+  != copy_real64: by_hand
+  subroutine copy_real64(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    real(real64), allocatable, intent(inout) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_copy_real64(self, values)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine copy_real64
+
   ! Evaluate a model.
   != model_forward -> inputs, outputs, [parameters], [report]
   subroutine model_forward(self, inputs, outputs, stat, errmsg, parameters, report)
@@ -2384,12 +2468,9 @@ contains
 
   != values: also(real32, int64, int32)
 
-  subroutine values_real32(self, values, stat, errmsg)
+  integer(int32) function do_values_real32(self, values) result(outcome)
     class(neml2_tensor), intent(in) :: self
     real(real32), pointer, intent(out) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(neml2_view) :: array
     values => null()
     call find_values(self, neml2_float32, array, outcome)
@@ -2398,6 +2479,41 @@ contains
       values => no_real32
       if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
     end if
+  end function do_values_real32
+
+  integer(int32) function do_values_int64(self, values) result(outcome)
+    class(neml2_tensor), intent(in) :: self
+    integer(int64), pointer, intent(out) :: values(:)
+    type(neml2_view) :: array
+    values => null()
+    call find_values(self, neml2_int64, array, outcome)
+    if (outcome == neml2_ok) outcome = need_dense(array)
+    if (outcome == neml2_ok) then
+      values => no_int64
+      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
+    end if
+  end function do_values_int64
+
+  integer(int32) function do_values_int32(self, values) result(outcome)
+    class(neml2_tensor), intent(in) :: self
+    integer(int32), pointer, intent(out) :: values(:)
+    type(neml2_view) :: array
+    values => null()
+    call find_values(self, neml2_int32, array, outcome)
+    if (outcome == neml2_ok) outcome = need_dense(array)
+    if (outcome == neml2_ok) then
+      values => no_int32
+      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
+    end if
+  end function do_values_int32
+
+  subroutine values_real32(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    real(real32), pointer, intent(out) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_values_real32(self, values)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine values_real32
@@ -2408,14 +2524,7 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    type(neml2_view) :: array
-    values => null()
-    call find_values(self, neml2_int64, array, outcome)
-    if (outcome == neml2_ok) outcome = need_dense(array)
-    if (outcome == neml2_ok) then
-      values => no_int64
-      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
-    end if
+    outcome = do_values_int64(self, values)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine values_int64
@@ -2426,26 +2535,16 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    type(neml2_view) :: array
-    values => null()
-    call find_values(self, neml2_int32, array, outcome)
-    if (outcome == neml2_ok) outcome = need_dense(array)
-    if (outcome == neml2_ok) then
-      values => no_int32
-      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
-    end if
+    outcome = do_values_int32(self, values)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine values_int32
 
   != copy: also(real32, int64, int32)
 
-  subroutine copy_real32(self, values, stat, errmsg)
+  integer(int32) function do_copy_real32(self, values) result(outcome)
     class(neml2_tensor), intent(in) :: self
     real(real32), allocatable, intent(inout) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(neml2_view) :: array
     integer(int64), allocatable :: positions(:)
     real(real32), pointer :: all(:)
@@ -2456,16 +2555,11 @@ contains
       if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
       values = all(positions)
     end if
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine copy_real32
+  end function do_copy_real32
 
-  subroutine copy_int64(self, values, stat, errmsg)
+  integer(int32) function do_copy_int64(self, values) result(outcome)
     class(neml2_tensor), intent(in) :: self
     integer(int64), allocatable, intent(inout) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(neml2_view) :: array
     integer(int64), allocatable :: positions(:)
     integer(int64), pointer :: all(:)
@@ -2476,16 +2570,11 @@ contains
       if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
       values = all(positions)
     end if
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine copy_int64
+  end function do_copy_int64
 
-  subroutine copy_int32(self, values, stat, errmsg)
+  integer(int32) function do_copy_int32(self, values) result(outcome)
     class(neml2_tensor), intent(in) :: self
     integer(int32), allocatable, intent(inout) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(neml2_view) :: array
     integer(int64), allocatable :: positions(:)
     integer(int32), pointer :: all(:)
@@ -2496,6 +2585,37 @@ contains
       if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
       values = all(positions)
     end if
+  end function do_copy_int32
+
+  subroutine copy_real32(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    real(real32), allocatable, intent(inout) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_copy_real32(self, values)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine copy_real32
+
+  subroutine copy_int64(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    integer(int64), allocatable, intent(inout) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_copy_int64(self, values)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine copy_int64
+
+  subroutine copy_int32(self, values, stat, errmsg)
+    class(neml2_tensor), intent(in) :: self
+    integer(int32), allocatable, intent(inout) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_copy_int32(self, values)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine copy_int32
@@ -2508,30 +2628,22 @@ contains
   ! (n, npoints).
   ! ------------------------------------------------------------------------------------------
 
-  subroutine begin_int64(self, evaluation, npoints, stat, errmsg)
+  integer(int32) function do_begin_int64(self, evaluation, npoints) result(outcome)
     class(neml2_solve), intent(inout) :: self
     class(neml2_call), intent(in) :: evaluation
     integer(int64), intent(in) :: npoints
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr) :: begun
     begun = c_null_ptr
     outcome = check_points(evaluation, int(npoints, int64))
     if (outcome == neml2_ok) outcome = c_solve_begin_call(begun, c_handle(evaluation), int(npoints, int64))
     if (outcome == neml2_ok) call take(self, begun, c_solve_free)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine begin_int64
+  end function do_begin_int64
 
-  subroutine begin_tensors(self, model, inputs, stat, errmsg, parameters)
+  integer(int32) function do_begin_tensors(self, model, inputs, parameters) result(outcome)
     class(neml2_solve), intent(inout) :: self
     class(neml2_model), intent(in) :: model
     type(neml2_tensor), intent(in) :: inputs(:)
     type(neml2_tensor), intent(in), optional :: parameters(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr), allocatable :: given(:), overrides(:)
     type(c_ptr) :: begun
     begun = c_null_ptr
@@ -2543,36 +2655,22 @@ contains
       call take(self, begun, c_solve_free)
       call model%variable_count(neml2_output, self%shared%outputs)
     end if
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine begin_tensors
+  end function do_begin_tensors
 
-  ! Go on to the next system. The last one must have been accepted. `more` is false if there is none left,
-  ! and on failure.
-  subroutine solve_next(self, more, stat, errmsg)
+  integer(int32) function do_solve_next(self, more) result(outcome)
     class(neml2_solve), intent(inout) :: self
     logical, intent(out) :: more
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr) :: system
     system = c_null_ptr
     outcome = c_solve_next(system, c_handle(self))
     more = c_associated(system)
     if (outcome == neml2_ok) self%shared%system = system
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine solve_next
+  end function do_solve_next
 
-  ! End a solve after its last system, with the status that the evaluation would have. The arrays of a call are written;
-  ! a solve that began with tensors gives its results, and takes `outputs`.
-  subroutine solve_finish(self, stat, errmsg, outputs, report)
+  integer(int32) function do_solve_finish(self, outputs, report) result(outcome)
     class(neml2_solve), intent(inout) :: self
     type(neml2_tensor), intent(inout), optional :: outputs(:)
     type(neml2_report), intent(inout), optional :: report
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr), allocatable :: values(:), reported
     type(c_ptr) :: solve
     solve = c_handle(self)
@@ -2594,9 +2692,7 @@ contains
       self%shared%c = solve ! null: it was consumed
       call release(self%shared)
     end if
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine solve_finish
+  end function do_solve_finish
 
   function c_system(self) result(system)
     class(neml2_solve), intent(in) :: self
@@ -2637,6 +2733,62 @@ contains
   end function call_solver
 
   ! begin generated: solves
+  != begin_int64: by_hand
+  subroutine begin_int64(self, evaluation, npoints, stat, errmsg)
+    class(neml2_solve), intent(inout) :: self
+    class(neml2_call), intent(in) :: evaluation
+    integer(int64), intent(in) :: npoints
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_begin_int64(self, evaluation, npoints)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine begin_int64
+
+  != begin_tensors: by_hand
+  subroutine begin_tensors(self, model, inputs, stat, errmsg, parameters)
+    class(neml2_solve), intent(inout) :: self
+    class(neml2_model), intent(in) :: model
+    type(neml2_tensor), intent(in) :: inputs(:)
+    type(neml2_tensor), intent(in), optional :: parameters(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_begin_tensors(self, model, inputs, parameters)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine begin_tensors
+
+  ! Go on to the next system. The last one must have been accepted. `more` is false if there is none left,
+  ! and on failure.
+  != solve_next: by_hand
+  subroutine solve_next(self, more, stat, errmsg)
+    class(neml2_solve), intent(inout) :: self
+    logical, intent(out) :: more
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_solve_next(self, more)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine solve_next
+
+  ! End a solve after its last system, with the status that the evaluation would have. The arrays of a call are written;
+  ! a solve that began with tensors gives its results, and takes `outputs`.
+  != solve_finish: by_hand
+  subroutine solve_finish(self, stat, errmsg, outputs, report)
+    class(neml2_solve), intent(inout) :: self
+    type(neml2_tensor), intent(inout), optional :: outputs(:)
+    type(neml2_report), intent(inout), optional :: report
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_solve_finish(self, outputs, report)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine solve_finish
+
   ! The numbers that a point has in a vector, the points, and the unknowns of the current system.
   != solve_size: system_inspect -> n, npoints, [nunknowns]
   subroutine solve_size(self, n, npoints, stat, errmsg, nunknowns)
@@ -2789,6 +2941,17 @@ contains
 
   != begin: also(int32)
 
+  integer(int32) function do_begin_int32(self, evaluation, npoints) result(outcome)
+    class(neml2_solve), intent(inout) :: self
+    class(neml2_call), intent(in) :: evaluation
+    integer(int32), intent(in) :: npoints
+    type(c_ptr) :: begun
+    begun = c_null_ptr
+    outcome = check_points(evaluation, int(npoints, int64))
+    if (outcome == neml2_ok) outcome = c_solve_begin_call(begun, c_handle(evaluation), int(npoints, int64))
+    if (outcome == neml2_ok) call take(self, begun, c_solve_free)
+  end function do_begin_int32
+
   subroutine begin_int32(self, evaluation, npoints, stat, errmsg)
     class(neml2_solve), intent(inout) :: self
     class(neml2_call), intent(in) :: evaluation
@@ -2796,11 +2959,7 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    type(c_ptr) :: begun
-    begun = c_null_ptr
-    outcome = check_points(evaluation, int(npoints, int64))
-    if (outcome == neml2_ok) outcome = c_solve_begin_call(begun, c_handle(evaluation), int(npoints, int64))
-    if (outcome == neml2_ok) call take(self, begun, c_solve_free)
+    outcome = do_begin_int32(self, evaluation, npoints)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine begin_int32

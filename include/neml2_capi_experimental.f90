@@ -74,9 +74,9 @@ module neml2_capi_experimental
   contains
     ! begin generated: neml2_graph
     procedure :: is_loaded => graph_is_loaded
-    procedure :: arity => graph_arity
     procedure :: input_layout => graph_input_layout
     procedure :: output_info => graph_output_info
+    procedure :: arity => graph_arity
     procedure :: run => graph_run
     procedure :: set_constants => graph_set_constants
     procedure :: load => graph_load
@@ -425,18 +425,12 @@ contains
     call given(view, stat)
   end function call_operator
 
-  ! How many arguments the schema has, and how many tensors are to be given.
-  subroutine operator_size(self, narguments, noutputs, stat, errmsg)
+  integer(int32) function do_operator_size(self, narguments, noutputs) result(outcome)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(inout) :: narguments, noutputs
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = c_operator_call_count(narguments, self%c, neml2_input)
     if (outcome == neml2_ok) outcome = c_operator_call_count(noutputs, self%c, neml2_output)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine operator_size
+  end function do_operator_size
 
   ! The values of an argument that is not None, and its length: tensors, unless it is of a kind of number.
   subroutine read_argument(self, index, dtype, values, count, outcome)
@@ -468,14 +462,10 @@ contains
                      "The argument '"//name//"' is None: ask argument_info before its value.")
   end subroutine read_argument
 
-  ! A tensor. Its values are not to be written, and are gone when the operator returns.
-  subroutine get_tensor(self, index, tensor, stat, errmsg)
+  integer(int32) function do_get_tensor(self, index, tensor) result(outcome)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     type(neml2_tensor), intent(inout) :: tensor
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr) :: values
     type(c_ptr), pointer :: handles(:)
     integer(int64) :: count
@@ -484,61 +474,40 @@ contains
       call c_f_pointer(values, handles, [1])
       call share_tensor(handles(1), tensor, outcome)
     end if
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine get_tensor
+  end function do_get_tensor
 
-  subroutine get_real64(self, index, number, stat, errmsg)
+  integer(int32) function do_get_real64(self, index, number) result(outcome)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     real(real64), intent(inout) :: number
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     real(real64), allocatable :: list(:)
     call self%get_list(index, list, outcome)
     if (outcome == neml2_ok) number = list(1)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine get_real64
+  end function do_get_real64
 
-  subroutine get_logical(self, index, truth, stat, errmsg)
+  integer(int32) function do_get_logical(self, index, truth) result(outcome)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     logical, intent(inout) :: truth
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     integer(int64) :: number
     call self%get(index, number, outcome)
     if (outcome == neml2_ok) truth = number /= 0
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine get_logical
+  end function do_get_logical
 
-  subroutine get_text(self, index, text, stat, errmsg)
+  integer(int32) function do_get_text(self, index, text) result(outcome)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     character(:), allocatable, intent(inout) :: text
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr) :: values
     integer(int64) :: count
     call read_argument(self, index, neml2_uint8, values, count, outcome)
     if (outcome == neml2_ok) call read_c(values, text)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine get_text
+  end function do_get_text
 
-  ! A list of tensors; one that is None is not set.
-  subroutine get_list_tensors(self, index, tensors, stat, errmsg)
+  integer(int32) function do_get_list_tensors(self, index, tensors) result(outcome)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     type(neml2_tensor), allocatable, intent(inout) :: tensors(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr) :: values
     type(c_ptr), pointer :: handles(:)
     integer(int64) :: count, i
@@ -551,17 +520,12 @@ contains
         if (outcome == neml2_ok .and. c_associated(handles(i))) call share_tensor(handles(i), tensors(i), outcome)
       end do
     end if
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine get_list_tensors
+  end function do_get_list_tensors
 
-  subroutine get_list_real64(self, index, list, stat, errmsg)
+  integer(int32) function do_get_list_real64(self, index, list) result(outcome)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     real(real64), allocatable, intent(inout) :: list(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr) :: values
     real(real64), pointer :: numbers(:)
     integer(int64) :: count
@@ -570,25 +534,17 @@ contains
       call c_f_pointer(values, numbers, [count])
       list = numbers
     end if
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine get_list_real64
+  end function do_get_list_real64
 
-  ! Give an output. Its values are copied: the tensor stays yours.
-  subroutine operator_set_output(self, index, tensor, stat, errmsg)
+  integer(int32) function do_operator_set_output(self, index, tensor) result(outcome)
     class(neml2_operator_call), intent(inout) :: self
     integer(int64), intent(in) :: index
     type(neml2_tensor), intent(in) :: tensor
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr) :: given
     given = c_null_ptr
     outcome = c_tensor_share(given, c_handle(tensor))
     if (outcome == neml2_ok) outcome = c_operator_call_set_output(self%c, index - 1, given)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine operator_set_output
+  end function do_operator_set_output
 
   ! Another handle to a tensor.
   subroutine share_tensor(handle, tensor, outcome)
@@ -602,6 +558,113 @@ contains
   end subroutine share_tensor
 
   ! begin generated: operators
+  ! How many arguments the schema has, and how many tensors are to be given.
+  != operator_size: by_hand
+  subroutine operator_size(self, narguments, noutputs, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(inout) :: narguments, noutputs
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_operator_size(self, narguments, noutputs)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine operator_size
+
+  ! A tensor. Its values are not to be written, and are gone when the operator returns.
+  != get_tensor: by_hand
+  subroutine get_tensor(self, index, tensor, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    type(neml2_tensor), intent(inout) :: tensor
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_get_tensor(self, index, tensor)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine get_tensor
+
+  != get_real64: by_hand
+  subroutine get_real64(self, index, number, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    real(real64), intent(inout) :: number
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_get_real64(self, index, number)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine get_real64
+
+  != get_logical: by_hand
+  subroutine get_logical(self, index, truth, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    logical, intent(inout) :: truth
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_get_logical(self, index, truth)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine get_logical
+
+  != get_text: by_hand
+  subroutine get_text(self, index, text, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    character(:), allocatable, intent(inout) :: text
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_get_text(self, index, text)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine get_text
+
+  ! A list of tensors; one that is None is not set.
+  != get_list_tensors: by_hand
+  subroutine get_list_tensors(self, index, tensors, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    type(neml2_tensor), allocatable, intent(inout) :: tensors(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_get_list_tensors(self, index, tensors)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine get_list_tensors
+
+  != get_list_real64: by_hand
+  subroutine get_list_real64(self, index, list, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    real(real64), allocatable, intent(inout) :: list(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_get_list_real64(self, index, list)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine get_list_real64
+
+  ! Give an output. Its values are copied: the tensor stays yours.
+  != operator_set_output: by_hand
+  subroutine operator_set_output(self, index, tensor, stat, errmsg)
+    class(neml2_operator_call), intent(inout) :: self
+    integer(int64), intent(in) :: index
+    type(neml2_tensor), intent(in) :: tensor
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_operator_set_output(self, index, tensor)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine operator_set_output
+
   ! Register a subroutine for the packages that are loaded from now on: one of a module, not one that another procedure
   ! contains.
   != neml2_operator_register
@@ -668,6 +731,15 @@ contains
 
   != get: also(int64)
 
+  integer(int32) function do_get_int64(self, index, number) result(outcome)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int64), intent(inout) :: number
+    integer(int64), allocatable :: list(:)
+    call self%get_list(index, list, outcome)
+    if (outcome == neml2_ok) number = list(1)
+  end function do_get_int64
+
   subroutine get_int64(self, index, number, stat, errmsg)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
@@ -675,22 +747,17 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    integer(int64), allocatable :: list(:)
-    call self%get_list(index, list, outcome)
-    if (outcome == neml2_ok) number = list(1)
+    outcome = do_get_int64(self, index, number)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine get_int64
 
   != get_list: also(int64)
 
-  subroutine get_list_int64(self, index, list, stat, errmsg)
+  integer(int32) function do_get_list_int64(self, index, list) result(outcome)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     integer(int64), allocatable, intent(inout) :: list(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     type(c_ptr) :: values
     integer(int64), pointer :: numbers(:)
     integer(int64) :: count
@@ -699,6 +766,16 @@ contains
       call c_f_pointer(values, numbers, [count])
       list = numbers
     end if
+  end function do_get_list_int64
+
+  subroutine get_list_int64(self, index, list, stat, errmsg)
+    class(neml2_operator_call), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int64), allocatable, intent(inout) :: list(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_get_list_int64(self, index, list)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine get_list_int64
@@ -716,18 +793,12 @@ contains
     graph_is_loaded = self%is_set()
   end function graph_is_loaded
 
-  ! How many tensors the graph takes and returns.
-  subroutine graph_arity(self, ninputs, noutputs, stat, errmsg)
+  integer(int32) function do_graph_arity(self, ninputs, noutputs) result(outcome)
     class(neml2_graph), intent(in) :: self
     integer(int64), intent(inout) :: ninputs, noutputs
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     outcome = c_graph_variable_count(ninputs, c_handle(self), neml2_input)
     if (outcome == neml2_ok) outcome = c_graph_variable_count(noutputs, c_handle(self), neml2_output)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine graph_arity
+  end function do_graph_arity
 
   ! The name of an input, and its axes from the outermost to the innermost one in memory, if its elements lie side by
   ! side: n, ..., 2, 1 if the array is one as Fortran has it. The name is what the author of the package gave, if
@@ -780,18 +851,11 @@ contains
     call conclude(outcome, stat)
   end subroutine graph_output_info
 
-  ! Run the graph. Results may share storage with the inputs and with one another, and need not lie side by side:
-  ! neml2_tensor%copy reads them all. With `guards` .false. the inputs are not checked, but for their number, and not
-  ! copied if they lie in memory otherwise than the package wants: those that do not fit give wrong results, or end
-  ! the process.
-  subroutine graph_run(self, inputs, outputs, stat, errmsg, guards)
+  integer(int32) function do_graph_run(self, inputs, outputs, guards) result(outcome)
     class(neml2_graph), intent(in) :: self
     type(neml2_tensor), intent(in) :: inputs(:)
     type(neml2_tensor), intent(inout) :: outputs(:)
     logical, intent(in), optional :: guards
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     logical :: guarded
     type(c_ptr), allocatable :: given(:), results(:)
     call read_handles(inputs, given)
@@ -806,21 +870,13 @@ contains
                                       size(inputs, kind=int64))
     end if
     if (outcome == neml2_ok) call take_handles(outputs, results)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine graph_run
+  end function do_graph_run
 
-  ! Replace constants, values(i) for names(i), all at once, while the graph may be running: a run uses the values that
-  ! it began with. The tensors are copied; with `share` their memory is used, and must not be written any more.
-  ! neml2_error_name, neml2_error_dtype or neml2_error_shape if one does not fit, and nothing is replaced.
-  subroutine graph_set_constants(self, names, values, stat, errmsg, share)
+  integer(int32) function do_graph_set_constants(self, names, values, share) result(outcome)
     class(neml2_graph), intent(in) :: self
     character(*), intent(in) :: names(:)
     type(neml2_tensor), intent(in) :: values(:)
     logical, intent(in), optional :: share
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
     character(len(names) + 1, c_char), allocatable, target :: texts(:)
     type(c_ptr), allocatable :: handles(:), pointers(:)
     integer(int32) :: shared
@@ -835,11 +891,57 @@ contains
       pointers(i) = c_loc(texts(i))
     end do
     outcome = c_graph_constant_set(c_handle(self), size(values, kind=int64), pointers, handles, shared)
+  end function do_graph_set_constants
+
+  ! begin generated: graphs
+  ! How many tensors the graph takes and returns.
+  != graph_arity: by_hand
+  subroutine graph_arity(self, ninputs, noutputs, stat, errmsg)
+    class(neml2_graph), intent(in) :: self
+    integer(int64), intent(inout) :: ninputs, noutputs
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_graph_arity(self, ninputs, noutputs)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine graph_arity
+
+  ! Run the graph. Results may share storage with the inputs and with one another, and need not lie side by side:
+  ! neml2_tensor%copy reads them all. With `guards` .false. the inputs are not checked, but for their number, and not
+  ! copied if they lie in memory otherwise than the package wants: those that do not fit give wrong results, or end
+  ! the process.
+  != graph_run: by_hand
+  subroutine graph_run(self, inputs, outputs, stat, errmsg, guards)
+    class(neml2_graph), intent(in) :: self
+    type(neml2_tensor), intent(in) :: inputs(:)
+    type(neml2_tensor), intent(inout) :: outputs(:)
+    logical, intent(in), optional :: guards
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_graph_run(self, inputs, outputs, guards)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine graph_run
+
+  ! Replace constants, values(i) for names(i), all at once, while the graph may be running: a run uses the values that
+  ! it began with. The tensors are copied; with `share` their memory is used, and must not be written any more.
+  ! neml2_error_name, neml2_error_dtype or neml2_error_shape if one does not fit, and nothing is replaced.
+  != graph_set_constants: by_hand
+  subroutine graph_set_constants(self, names, values, stat, errmsg, share)
+    class(neml2_graph), intent(in) :: self
+    character(*), intent(in) :: names(:)
+    type(neml2_tensor), intent(in) :: values(:)
+    logical, intent(in), optional :: share
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_graph_set_constants(self, names, values, share)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine graph_set_constants
 
-  ! begin generated: graphs
   ! Load a package (.pt2). What it needs and is not there is named. `device` is that of the package unless given, and
   ! `runtime` neml2_runtime_auto.
   != graph_load: graph_open -> self, path, [device], [device_index], [runtime]
@@ -1004,10 +1106,37 @@ contains
   ! neml2_error_argument for a number out of its bounds, and if no scheduler was created.
   ! ------------------------------------------------------------------------------------------
 
+  integer(int32) function do_add_int64(self, device, batch_size, capacity, priority, runtime, device_index) &
+    result(outcome)
+    class(neml2_scheduler), intent(inout) :: self
+    integer(int32), intent(in) :: device
+    integer(int64), intent(in) :: batch_size
+    integer(int64), intent(in), optional :: capacity
+    real(real64), intent(in), optional :: priority
+    integer(int32), intent(in), optional :: runtime, device_index
+    type(c_device) :: given
+    given%device = device
+    given%batch_size = batch_size
+    given%priority = 1
+    if (present(capacity)) given%capacity = capacity
+    if (present(priority)) given%priority = priority
+    if (present(runtime)) given%runtime = runtime
+    if (present(device_index)) given%device_index = device_index
+    outcome = c_scheduler_add(c_handle(self), given)
+  end function do_add_int64
+
+  integer(int32) function do_scheduler_keep_rank(self, local_rank, local_size) result(outcome)
+    class(neml2_scheduler), intent(inout) :: self
+    integer(int32), intent(in) :: local_rank, local_size
+    outcome = c_scheduler_keep_rank(c_handle(self), int(local_rank, int64), int(local_size, int64))
+  end function do_scheduler_keep_rank
+
+  ! begin generated: schedulers
   ! Add neml2_device_cpu, or neml2_device_cuda with the `device_index` 0 unless given. `batch_size` is the number of
   ! points of a sub-batch; 0, for a single device only, is no bound. `capacity` is the number of points that the
   ! device may be given at once: twice batch_size, unless given. Of devices with capacity left the one of the greatest
   ! `priority`, else 1, gets the next sub-batch. `runtime` is as for a model.
+  != add_int64: by_hand
   subroutine add_int64(self, device, batch_size, stat, errmsg, capacity, priority, runtime, device_index)
     class(neml2_scheduler), intent(inout) :: self
     integer(int32), intent(in) :: device
@@ -1018,33 +1147,25 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    type(c_device) :: given
-    given%device = device
-    given%batch_size = batch_size
-    given%priority = 1
-    if (present(capacity)) given%capacity = capacity
-    if (present(priority)) given%priority = priority
-    if (present(runtime)) given%runtime = runtime
-    if (present(device_index)) given%device_index = device_index
-    outcome = c_scheduler_add(c_handle(self), given)
+    outcome = do_add_int64(self, device, batch_size, capacity, priority, runtime, device_index)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine add_int64
 
   ! For a process of many on one node, as MPI's, `local_rank` from 0 of `local_size`: keep one device, by that number
   ! modulo their count. neml2_error_argument if there are fewer processes than devices.
+  != scheduler_keep_rank: by_hand
   subroutine scheduler_keep_rank(self, local_rank, local_size, stat, errmsg)
     class(neml2_scheduler), intent(inout) :: self
     integer(int32), intent(in) :: local_rank, local_size
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = c_scheduler_keep_rank(c_handle(self), int(local_rank, int64), int(local_size, int64))
+    outcome = do_scheduler_keep_rank(self, local_rank, local_size)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine scheduler_keep_rank
 
-  ! begin generated: schedulers
   ! A scheduler without devices.
   != scheduler_create -> self
   subroutine scheduler_create(self, stat, errmsg)
@@ -1101,6 +1222,25 @@ contains
 
   != add: also(int32)
 
+  integer(int32) function do_add_int32(self, device, batch_size, capacity, priority, runtime, device_index) &
+    result(outcome)
+    class(neml2_scheduler), intent(inout) :: self
+    integer(int32), intent(in) :: device
+    integer(int32), intent(in) :: batch_size
+    integer(int32), intent(in), optional :: capacity
+    real(real64), intent(in), optional :: priority
+    integer(int32), intent(in), optional :: runtime, device_index
+    type(c_device) :: given
+    given%device = device
+    given%batch_size = batch_size
+    given%priority = 1
+    if (present(capacity)) given%capacity = capacity
+    if (present(priority)) given%priority = priority
+    if (present(runtime)) given%runtime = runtime
+    if (present(device_index)) given%device_index = device_index
+    outcome = c_scheduler_add(c_handle(self), given)
+  end function do_add_int32
+
   subroutine add_int32(self, device, batch_size, stat, errmsg, capacity, priority, runtime, device_index)
     class(neml2_scheduler), intent(inout) :: self
     integer(int32), intent(in) :: device
@@ -1111,15 +1251,7 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    type(c_device) :: given
-    given%device = device
-    given%batch_size = batch_size
-    given%priority = 1
-    if (present(capacity)) given%capacity = capacity
-    if (present(priority)) given%priority = priority
-    if (present(runtime)) given%runtime = runtime
-    if (present(device_index)) given%device_index = device_index
-    outcome = c_scheduler_add(c_handle(self), given)
+    outcome = do_add_int32(self, device, batch_size, capacity, priority, runtime, device_index)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine add_int32

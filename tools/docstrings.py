@@ -177,12 +177,10 @@ def _place(item: griffe.Object, line: int) -> str:
     return f"{item.relative_package_filepath}:{line}: "
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str]) -> str | None:
     logging.getLogger("griffe").setLevel(logging.ERROR)
     package = Path(arguments[0]) if arguments else ROOT / "neml2_capi"
-    found = findings(package)
-    print("\n".join(found), end="\n" if found else "")
-    return 1 if found else 0
+    return "\n".join(findings(package)) or None
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ def complaints() -> Iterator[str]:
         yield f"{name} has changed: tell it in CHANGELOG.md, under {release()}"
 
 
-def main() -> int:
+def main() -> str | None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--reference", action="store_true", help="the pages of docs/reference")
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")
@@ -84,8 +84,7 @@ def main() -> int:
             print(f"{shown} is renewed")
     if arguments.check and not arguments.reference:
         wrong += complaints()
-    print(*wrong, sep="\n", end="\n" if wrong else "", file=sys.stderr)
-    return int(bool(wrong))
+    return "\n".join(wrong) or None
 
 
 if __name__ == "__main__":

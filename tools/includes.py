@@ -125,10 +125,8 @@ def _readmes(capi: Path) -> Iterator[str]:
             yield f"{place}:{README_LINES + 1}: expected at most {README_LINES} lines. Shorten it."
 
 
-def main(arguments: list[str]) -> int:
-    found = list(findings(Path(arguments[0]) if arguments else ROOT / "capi"))
-    print("\n".join(found), end="\n" if found else "")
-    return 1 if found else 0
+def main(arguments: list[str]) -> str | None:
+    return "\n".join(findings(Path(arguments[0]) if arguments else ROOT / "capi")) or None
 
 
 if __name__ == "__main__":

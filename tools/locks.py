@@ -49,11 +49,8 @@ def findings(root: Path) -> Iterator[str]:
                     )
 
 
-def main(arguments: list[str]) -> int:
-    found = list(findings(Path(arguments[0]) if arguments else ROOT))
-    for finding in found:
-        print(finding)
-    return 1 if found else 0
+def main(arguments: list[str]) -> str | None:
+    return "\n".join(findings(Path(arguments[0]) if arguments else ROOT)) or None
 
 
 if __name__ == "__main__":

@@ -91,12 +91,10 @@ def _compiled(pattern: str, blank: str) -> re.Pattern[str]:
     return re.compile(pattern.replace(" ", blank), re.IGNORECASE)
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str]) -> str | None:
     root = Path(arguments[0]) if arguments else ROOT
     most = int(arguments[1]) if len(arguments) > 1 else None
-    found = findings(root, ROOT / "tools" / "words.txt", most)
-    print("\n".join(found), end="\n" if found else "")
-    return 1 if found else 0
+    return "\n".join(findings(root, ROOT / "tools" / "words.txt", most)) or None
 
 
 if __name__ == "__main__":

@@ -34,8 +34,8 @@ def check(package: Path, code: str, exports: str = "'drive'") -> tuple[int, list
     (package / "driver.py").write_text(f"__all__ = [{exports}]\n{code}")
     command = [sys.executable, str(ROOT / "tools" / "docstrings.py"), str(package)]
     done = subprocess.run(command, capture_output=True, text=True)
-    assert not done.stderr
-    return done.returncode, done.stdout.splitlines()
+    assert not done.stdout
+    return done.returncode, done.stderr.splitlines()
 
 
 def drive(*sections: str, first: str = "Drive a model.") -> str:

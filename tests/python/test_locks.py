@@ -22,8 +22,8 @@ def check(root: Path) -> tuple[int, list[str]]:
     """Run the check on a tree; its status, and the lines that it prints."""
     tool = [sys.executable, str(ROOT / "tools" / "locks.py"), str(root)]
     done = subprocess.run(tool, capture_output=True, text=True)
-    assert not done.stderr
-    return done.returncode, done.stdout.splitlines()
+    assert not done.stdout
+    return done.returncode, done.stderr.splitlines()
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ def check(folder: Path, name: str, text: str) -> list[str]:
     (folder / name).write_text(text)
     command = [sys.executable, str(ROOT / "tools" / "prose.py"), str(folder), "0"]
     done = subprocess.run(command, capture_output=True, text=True)
-    assert not done.stderr
-    assert done.returncode == bool(done.stdout)
-    return done.stdout.splitlines()
+    assert not done.stdout
+    assert done.returncode == bool(done.stderr)
+    return done.stderr.splitlines()
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ def check(capi: Path) -> tuple[int, list[str]]:
     """Run the check on a folder; its status, and the lines that it prints."""
     command = [sys.executable, str(ROOT / "tools" / "includes.py"), str(capi)]
     done = subprocess.run(command, capture_output=True, text=True)
-    assert not done.stderr
-    return done.returncode, done.stdout.splitlines()
+    assert not done.stdout
+    return done.returncode, done.stderr.splitlines()
 
 
 @pytest.fixture
