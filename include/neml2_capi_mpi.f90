@@ -29,13 +29,12 @@
 !             are neml2_error_runtime. `stat` and `errmsg` are as in neml2_capi.f90.
 ! Threads     As MPI was initialized: MPI_THREAD_FUNNELED allows the main thread, for example.
 module neml2_capi_mpi
-  use, intrinsic :: iso_fortran_env, only: int32, int64
   use mpi_f08, only: MPI_Allreduce, MPI_Comm, MPI_Comm_free, MPI_COMM_NULL, MPI_Comm_rank, MPI_Comm_size, &
                      MPI_Comm_split_type, MPI_Comm_test_inter, MPI_COMM_TYPE_SHARED, MPI_Error_string, MPI_Finalized, &
                      MPI_INFO_NULL, MPI_Initialized, MPI_INTEGER, MPI_MAX, MPI_MAX_ERROR_STRING, MPI_SUCCESS, &
                      operator(==)
-  use neml2_capi, only: neml2_error_argument, neml2_error_message, neml2_error_record, neml2_error_runtime, &
-                        neml2_non_finite, neml2_ok
+  use neml2_capi_internal, only: conclude, int32, int64, neml2_error_argument, neml2_error_runtime, neml2_ok, raised, &
+                                 tell
   use neml2_capi_experimental, only: neml2_scheduler
   implicit none(type, external)
   private
@@ -103,16 +102,16 @@ contains
     integer(int32), intent(out) :: outcome
     type(MPI_Comm) :: node
     integer :: code, own, count
-    call check(comm, outcome)
+    outcome = check(comm)
     if (outcome /= neml2_ok) return
     call MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, node, code)
-    call record(code, outcome)
+    outcome = told(code)
     if (outcome /= neml2_ok) return
     call MPI_Comm_rank(node, own, code)
-    call record(code, outcome)
+    outcome = told(code)
     if (outcome == neml2_ok) then
       call MPI_Comm_size(node, count, code)
-      call record(code, outcome)
+      outcome = told(code)
     end if
     call MPI_Comm_free(node, code)
     if (outcome /= neml2_ok) return
@@ -125,81 +124,53 @@ contains
     type(MPI_Comm), intent(in) :: comm
     integer :: own(2), worst(2), code
     integer(int32) :: outcome
-    call check(comm, outcome)
+    outcome = check(comm)
     if (outcome == neml2_ok) then
       own = [-int(stat), int(stat)]
       call MPI_Allreduce(own, worst, 2, MPI_INTEGER, MPI_MAX, comm, code)
-      call record(code, outcome)
+      outcome = told(code)
     end if
     if (outcome == neml2_ok) then
       outcome = int(merge(-worst(1), worst(2), worst(1) > 0), int32)
       if (outcome < neml2_ok .and. outcome /= stat) &
-        call neml2_error_record(outcome, "comm", "another rank of the communicator has failed: its message is there")
+        outcome = raised(outcome, "comm", "another rank of the communicator has failed: its message is there")
       if (outcome > neml2_ok .and. outcome /= stat) &
-        call neml2_error_record(outcome, "comm", &
-                                "points of another rank of the communicator failed: cut the step here, too")
+        outcome = raised(outcome, "comm", "points of another rank of the communicator failed: cut the step here, too")
     end if
     stat = outcome
   end subroutine find_worst
 
   ! Whether a communicator can be asked.
-  subroutine check(comm, outcome)
+  integer(int32) function check(comm) result(outcome)
     type(MPI_Comm), intent(in) :: comm
-    integer(int32), intent(out) :: outcome
     logical :: initialized, finalized, between
     integer :: code
-    outcome = neml2_error_argument
     call MPI_Initialized(initialized, code)
     call MPI_Finalized(finalized, code)
     if (finalized) then
-      call neml2_error_record(outcome, "MPI", "MPI was finalized before: call MPI_Finalize last")
+      outcome = raised(neml2_error_argument, "MPI", "MPI was finalized before: call MPI_Finalize last")
     else if (.not. initialized) then
-      call neml2_error_record(outcome, "MPI", "MPI is not initialized: call MPI_Init first")
+      outcome = raised(neml2_error_argument, "MPI", "MPI is not initialized: call MPI_Init first")
     else if (comm == MPI_COMM_NULL) then
-      call neml2_error_record(outcome, "comm", "the communicator is MPI_COMM_NULL: this process is in none; "// &
-                              "call with one that it is in")
+      outcome = raised(neml2_error_argument, "comm", "the communicator is MPI_COMM_NULL: this process is in none; "// &
+                       "call with one that it is in")
     else
       call MPI_Comm_test_inter(comm, between, code)
-      call record(code, outcome)
-      if (outcome /= neml2_ok .or. .not. between) return
-      outcome = neml2_error_argument
-      call neml2_error_record(outcome, "comm", &
-                              "the communicator is one between two groups: merge them with MPI_Intercomm_merge")
+      outcome = told(code)
+      if (outcome == neml2_ok .and. between) &
+        outcome = raised(neml2_error_argument, "comm", &
+                         "the communicator is one between two groups: merge them with MPI_Intercomm_merge")
     end if
-  end subroutine check
+  end function check
 
-  ! What MPI says of an error.
-  subroutine record(code, outcome)
+  ! The status of a call of MPI; what MPI says of an error is the error of the thread.
+  integer(int32) function told(code) result(outcome)
     integer, intent(in) :: code
-    integer(int32), intent(out) :: outcome
     character(MPI_MAX_ERROR_STRING) :: message
     integer :: length, again
     outcome = neml2_ok
     if (code == MPI_SUCCESS) return
-    outcome = neml2_error_runtime
     call MPI_Error_string(code, message, length, again)
-    call neml2_error_record(outcome, "MPI", message(:length))
-  end subroutine record
-
-  ! An errmsg is passed on only if it is present, to an argument that is not optional: gfortran 12 loses the length
-  ! of an optional one on the way back.
-  subroutine tell(outcome, message)
-    integer(int32), intent(in) :: outcome
-    character(:), allocatable, intent(out) :: message
-    message = ""
-    if (outcome /= neml2_ok) call neml2_error_message(message)
-  end subroutine tell
-
-  ! As ALLOCATE does: if there is no stat, an error, or points that failed, end the program with the message.
-  subroutine conclude(outcome, stat)
-    integer(int32), intent(in) :: outcome
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable :: message
-    if (present(stat)) then
-      stat = outcome
-    else if (outcome < neml2_ok .or. outcome > neml2_non_finite) then
-      call neml2_error_message(message)
-      error stop message
-    end if
-  end subroutine conclude
+    outcome = raised(neml2_error_runtime, "MPI", message(:length))
+  end function told
 end module neml2_capi_mpi
