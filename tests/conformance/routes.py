@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,8 +17,11 @@ from neml2_capi import Graph, export
 from neml2_capi.export._compile import traced
 from neml2_capi.kernels.build import build
 from neml2_capi.kernels.folder import write_sources
-from neml2_capi.kernels.loaded import load
 from neml2_capi.kernels.trace import read
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "python" / "kernels"))
+
+from loaded import load
 
 Numbers = NDArray[Any]
 #: The results of operators by their names, in their order.

@@ -113,7 +113,7 @@ def captured() -> Callable[[str], Captured]:
 @pytest.fixture
 def built(tmp_path: Path, any_cc: str) -> Callable[..., dict[str, Any]]:
     """Kernels of programs, built and loaded."""
-    from neml2_capi.kernels.loaded import load
+    from loaded import load
 
     def of(
         programs: dict[str, Program], target: str = "", cc: str = "", **options: Any

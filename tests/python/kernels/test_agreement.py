@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from compile import NotCompiledError, artifact
 from kernel_setup import ROOT, Captured, native_target
+from loaded import Kernel, load
 from recipes import KERNEL_RECIPES
 from recipes import RECIPES as ALL
 from values import components_of, of_array
@@ -19,7 +20,6 @@ import neml2_capi
 from neml2_capi.kernels.build import build
 from neml2_capi.kernels.evaluate import evaluate
 from neml2_capi.kernels.layout import named
-from neml2_capi.kernels.loaded import Kernel, load
 from neml2_capi.kernels.program import Array, Program
 from neml2_capi.kernels.schedule import scheduled
 

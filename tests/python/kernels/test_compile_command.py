@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kernel_setup import ROOT, native_target, require_compiler
+from loaded import load
 
 import neml2_capi
 from neml2_capi.kernels.folder import directory_checksum, read_metadata
-from neml2_capi.kernels.loaded import load
 
 ELASTICITY = ROOT / "examples" / "models" / "elasticity.i"
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from kernel_setup import TARGETS, Captured, native_target, require_compiler, runs_here
+from loaded import load
 from test_scalar import random_program
 
 from neml2_capi.cli.commands import neml2_capi as command
@@ -28,7 +29,6 @@ from neml2_capi.kernels.folder import (
     read_metadata,
     write_sources,
 )
-from neml2_capi.kernels.loaded import load
 from neml2_capi.kernels.program import Program
 from neml2_capi.kernels.simplify import simplified
 

@@ -22,6 +22,7 @@ from kernel_setup import (
     runs_here,
     with_kernels,
 )
+from loaded import load
 from recipes import KERNEL_RECIPES, RECIPES
 from states import repeated, state_of
 from values import of_array
@@ -31,7 +32,6 @@ from neml2_capi.cli.commands import neml2_capi as command
 from neml2_capi.kernels.build import build
 from neml2_capi.kernels.folder import checksum, read_metadata, write_metadata
 from neml2_capi.kernels.layout import named
-from neml2_capi.kernels.loaded import load
 from neml2_capi.kernels.program import Program
 
 pytestmark = pytest.mark.full("kernels of all models, built by two compilers")
