@@ -142,6 +142,8 @@ module neml2_capi_internal
     character(:), allocatable :: name
     integer(int64) :: point_size = 1
     integer(int64) :: points = huge(0_int64) ! no limit before an array is bound
+    ! From a point and from a step to the next, and the elements behind those of one point.
+    integer(int64) :: distance = 0, step = 0, room = huge(0_int64)
   end type extent
 
   ! A handle of the C library, and the number of Fortran objects that refer to it.
@@ -242,6 +244,7 @@ module neml2_capi_internal
     ! begin generated: neml2_call
     procedure :: create => call_create
     procedure :: bind_report => call_bind_report
+    procedure :: run_steps => call_run_steps
     procedure :: bind_input => call_bind_input
     procedure :: bind_output => call_bind_output
     procedure :: bind_parameter => call_bind_parameter
@@ -1229,10 +1232,11 @@ contains
     end if
   end function do_call_create
 
-  integer(int32) function do_call_bind_report(self, kind, array) result(outcome)
+  integer(int32) function do_call_bind_report(self, kind, array, stride, step_stride) result(outcome)
     class(neml2_call), intent(in) :: self
     integer(int32), intent(in) :: kind
     type(neml2_view), intent(in) :: array
+    integer, intent(in), optional :: stride, step_stride
     integer(int32) :: dtype
     dtype = merge(neml2_int32, neml2_float64, any(kind == [neml2_report_status, neml2_report_iterations]))
     if (kind < lbound(report_names, 1) .or. kind > ubound(report_names, 1)) then
@@ -1244,7 +1248,7 @@ contains
       outcome = raised(neml2_error_shape, trim(report_names(kind)), "The array of the residual history is a section " &
                        //"with gaps: bind a whole array, because the option miters says how many values are written.")
     else
-      outcome = bind(self, report, report_names(kind), array, kind=kind)
+      outcome = bind(self, report, report_names(kind), array, stride, step_stride=step_stride, kind=kind)
     end if
   end function do_call_bind_report
 
@@ -1264,17 +1268,17 @@ contains
   end function do_run_int64
 
   ! Bind an array by the name of a variable or, for a derivative, of an output and of a variable.
-  integer(int32) function bind(self, role, name, array, stride, first, variable, kind) result(outcome)
+  integer(int32) function bind(self, role, name, array, stride, first, step_stride, variable, kind) result(outcome)
     class(neml2_call), intent(in) :: self
     integer(int32), intent(in) :: role
     character(*), intent(in) :: name
     type(neml2_view), intent(in) :: array
-    integer, intent(in), optional :: stride, first
+    integer, intent(in), optional :: stride, first, step_stride
     character(*), intent(in), optional :: variable
     integer(int32), intent(in), optional :: kind ! of a report
     character(:), allocatable :: known
     character(kind=c_char, len=:), allocatable :: c_name
-    integer(int64) :: distance, before, points, point_size
+    integer(int64) :: distance, before, points, point_size, room, step
     type(c_ptr) :: start, c
     integer :: k
 
@@ -1295,7 +1299,7 @@ contains
     before = 0
     if (present(first)) before = first - 1_int64
     call place(array, role_name(role)//" '"//known//"'", known, before, stride, point_size, start, distance, points, &
-               outcome)
+               room, outcome)
     if (outcome /= neml2_ok) return
 
     c = c_handle(self)
@@ -1310,33 +1314,51 @@ contains
     case default
       outcome = c_call_bind(c, role, c_name, start, array%dtype, distance)
     end select
-    if (outcome == neml2_ok .and. k > 0) call remember(self, k, points)
+    step = 0
+    if (present(step_stride)) step = step_stride
+    if (outcome == neml2_ok .and. step /= 0) then
+      select case (role)
+      case (derivative)
+        outcome = c_call_derivative_step_stride_set(c, neml2_input, c_name, c_text(variable), step)
+      case (parameter_derivative)
+        outcome = c_call_derivative_step_stride_set(c, neml2_parameter, c_name, c_text(variable), step)
+      case (report)
+        outcome = c_call_report_step_stride_set(c, kind, step)
+      case default
+        outcome = c_call_step_stride_set(c, role, c_name, step)
+      end select
+    end if
+    if (outcome == neml2_ok .and. k > 0) call remember(self, k, points, distance, step, room)
   end function bind
 
-  ! How many points the array of extent k holds.
-  subroutine remember(self, k, points)
+  ! How many points the array of extent k holds, and where those of a step lie.
+  subroutine remember(self, k, points, distance, step, room)
     class(neml2_call), intent(in) :: self
     integer, intent(in) :: k
-    integer(int64), intent(in) :: points
+    integer(int64), intent(in) :: points, distance, step, room
     self%shared%extents(k)%points = points
+    self%shared%extents(k)%distance = distance
+    self%shared%extents(k)%step = step
+    self%shared%extents(k)%room = room
     self%shared%points = minval(self%shared%extents%points)
   end subroutine remember
 
-  ! Find the first value of the first point, the distance to the next point, and the number of points; NULL and no limit
-  ! for an array that is not there.
-  subroutine place(array, what, subject, before, stride, point_size, start, distance, points, outcome)
+  ! Find the first value of the first point, the distance to the next point, the number of points, and the elements
+  ! behind those of the first point; NULL and no limits for an array that is not there.
+  subroutine place(array, what, subject, before, stride, point_size, start, distance, points, room, outcome)
     type(neml2_view), intent(in) :: array
     character(*), intent(in) :: what, subject
     integer(int64), intent(in) :: before, point_size
     integer, intent(in), optional :: stride
     type(c_ptr), intent(out) :: start
-    integer(int64), intent(out) :: distance, points
+    integer(int64), intent(out) :: distance, points, room
     integer(int32), intent(out) :: outcome
     integer(int64) :: length, between
 
     start = c_null_ptr
     distance = 0
     points = huge(points)
+    room = huge(room)
     outcome = neml2_ok
     if (before < 0) &
       outcome = raised(neml2_error_argument, subject, &
@@ -1348,8 +1370,10 @@ contains
       distance = merge(product(array%extents(:size(array%extents) - 1)), 0_int64, size(array%extents) > 0)
       if (present(stride)) distance = stride
       if (point_size > 0) points = points_held(length - before, point_size, distance)
+      room = length - before - point_size
     else
       call find_points(array, length, between, points)
+      room = (points - 1) * between
       distance = between
       if (present(stride)) distance = stride
       if (before + point_size > length .or. between < 0 .or. (distance /= 0 .and. distance /= between)) then
@@ -1433,6 +1457,48 @@ contains
       end associate
     end do
   end function check_points
+
+  ! Evaluate `nsteps` steps of `npoints` material points: the same, to the bit, as `run` for one step after another, with
+  ! history carried. It ends before the first step in which a point is not neml2_ok; stat is the greatest status of that
+  ! step, and `made` the number of steps before it. Arrays are bound with a `step_stride`, the distance from one step to the
+  ! next in elements; those without one are the same in all steps or, if they are written, hold the last one. In
+  ! neml2_capi.h see "Steps".
+  subroutine call_run_steps(self, npoints, nsteps, made, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    integer, intent(in) :: npoints, nsteps
+    integer(int64), intent(out), optional :: made
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    integer(int64) :: steps
+    steps = 0
+    outcome = check_steps(self, int(npoints, int64), int(nsteps, int64))
+    if (outcome == neml2_ok) outcome = c_call_run_steps(steps, c_handle(self), int(npoints, int64), int(nsteps, int64))
+    if (present(made)) made = steps
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine call_run_steps
+
+  integer(int32) function check_steps(self, npoints, nsteps) result(outcome)
+    class(neml2_call), intent(in) :: self
+    integer(int64), intent(in) :: npoints, nsteps
+    integer(int64) :: left
+    integer :: k
+    outcome = check_points(self, npoints)
+    if (outcome /= neml2_ok .or. npoints <= 0 .or. nsteps <= 0 .or. .not. associated(self%shared)) return
+    do k = 1, size(self%shared%extents)
+      associate (array => self%shared%extents(k))
+        if (array%step <= 0) cycle
+        left = array%room - (npoints - 1) * array%distance
+        if ((nsteps - 1) <= left / array%step) cycle
+        outcome = raised(neml2_error_shape, array%name, &
+                         "The array of "//role_name(array%role)//" '"//array%name//"' holds " &
+                         //decimal(merge(0_int64, 1 + left / array%step, left < 0))//" steps of "//decimal(npoints) &
+                         //" points; the run is of "//decimal(nsteps)//".")
+        return
+      end associate
+    end do
+  end function check_steps
 
   ! All that a call of `model` can bind. The sizes are kept here because the call may outlive the model.
   subroutine list_extents(extents, model)
@@ -1574,15 +1640,15 @@ contains
 
   ! Bind an input. Every input must be bound when the call runs.
   != call_bind_input: bind(neml2_input) -> name
-  subroutine call_bind_input(self, name, array, stat, errmsg, stride, first)
+  subroutine call_bind_input(self, name, array, stat, errmsg, stride, first, step_stride)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
     type(neml2_view), intent(in) :: array
-    integer, intent(in), optional :: stride, first
+    integer, intent(in), optional :: stride, first, step_stride
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = bind(self, neml2_input, name, array, stride, first)
+    outcome = bind(self, neml2_input, name, array, stride, first, step_stride)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine call_bind_input
@@ -1590,75 +1656,75 @@ contains
   ! Bind an output: the very array of an input, with the same stride, or one that overlaps no other. One that is not
   ! bound is not written; a stride of 0 is an error.
   != call_bind_output: bind(neml2_output) -> name
-  subroutine call_bind_output(self, name, array, stat, errmsg, stride, first)
+  subroutine call_bind_output(self, name, array, stat, errmsg, stride, first, step_stride)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
     type(neml2_view), intent(in) :: array
-    integer, intent(in), optional :: stride, first
+    integer, intent(in), optional :: stride, first, step_stride
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = bind(self, neml2_output, name, array, stride, first)
+    outcome = bind(self, neml2_output, name, array, stride, first, step_stride)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine call_bind_output
 
   ! Bind a parameter to values that replace the stored one in this call.
   != call_bind_parameter: bind(neml2_parameter) -> name
-  subroutine call_bind_parameter(self, name, array, stat, errmsg, stride, first)
+  subroutine call_bind_parameter(self, name, array, stat, errmsg, stride, first, step_stride)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
     type(neml2_view), intent(in) :: array
-    integer, intent(in), optional :: stride, first
+    integer, intent(in), optional :: stride, first, step_stride
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = bind(self, neml2_parameter, name, array, stride, first)
+    outcome = bind(self, neml2_parameter, name, array, stride, first, step_stride)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine call_bind_parameter
 
   ! Bind the tangent of an input. One that is not bound is zero.
   != call_bind_tangent: bind(neml2_tangent) -> name
-  subroutine call_bind_tangent(self, name, array, stat, errmsg, stride, first)
+  subroutine call_bind_tangent(self, name, array, stat, errmsg, stride, first, step_stride)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
     type(neml2_view), intent(in) :: array
-    integer, intent(in), optional :: stride, first
+    integer, intent(in), optional :: stride, first, step_stride
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = bind(self, neml2_tangent, name, array, stride, first)
+    outcome = bind(self, neml2_tangent, name, array, stride, first, step_stride)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine call_bind_tangent
 
   ! Bind the derivative of an output along the tangents.
   != call_bind_jvp: bind(neml2_jvp) -> name
-  subroutine call_bind_jvp(self, name, array, stat, errmsg, stride, first)
+  subroutine call_bind_jvp(self, name, array, stat, errmsg, stride, first, step_stride)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
     type(neml2_view), intent(in) :: array
-    integer, intent(in), optional :: stride, first
+    integer, intent(in), optional :: stride, first, step_stride
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = bind(self, neml2_jvp, name, array, stride, first)
+    outcome = bind(self, neml2_jvp, name, array, stride, first, step_stride)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine call_bind_jvp
 
   ! Bind the cotangent of an output. One that is not bound is zero.
   != call_bind_cotangent: bind(neml2_cotangent) -> name
-  subroutine call_bind_cotangent(self, name, array, stat, errmsg, stride, first)
+  subroutine call_bind_cotangent(self, name, array, stat, errmsg, stride, first, step_stride)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
     type(neml2_view), intent(in) :: array
-    integer, intent(in), optional :: stride, first
+    integer, intent(in), optional :: stride, first, step_stride
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = bind(self, neml2_cotangent, name, array, stride, first)
+    outcome = bind(self, neml2_cotangent, name, array, stride, first, step_stride)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine call_bind_cotangent
@@ -1667,17 +1733,17 @@ contains
   ! point), or (output, variable, point) with the order neml2_input_first. neml2_error_unsupported if it was not
   ! compiled.
   != call_bind_derivative: bind(derivative, parameter_derivative) -> output, variable
-  subroutine call_bind_derivative(self, output, variable, array, stat, errmsg, of_parameter, stride, first)
+  subroutine call_bind_derivative(self, output, variable, array, stat, errmsg, of_parameter, stride, first, step_stride)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: output, variable
     type(neml2_view), intent(in) :: array
     logical, intent(in), optional :: of_parameter
-    integer, intent(in), optional :: stride, first
+    integer, intent(in), optional :: stride, first, step_stride
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, merge(parameter_derivative, derivative, is_true(of_parameter)), output, array, stride, first, &
-      variable=variable)
+      step_stride, variable=variable)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine call_bind_derivative
@@ -1685,17 +1751,17 @@ contains
   ! Bind the adjoint of an input or, with `of_parameter`, a parameter: of each point or, with a stride of 0 or as a
   ! scalar, the sum over all points that did not fail.
   != call_bind_adjoint: bind(neml2_adjoint, neml2_parameter_adjoint) -> variable
-  subroutine call_bind_adjoint(self, variable, array, stat, errmsg, of_parameter, stride, first)
+  subroutine call_bind_adjoint(self, variable, array, stat, errmsg, of_parameter, stride, first, step_stride)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: variable
     type(neml2_view), intent(in) :: array
     logical, intent(in), optional :: of_parameter
-    integer, intent(in), optional :: stride, first
+    integer, intent(in), optional :: stride, first, step_stride
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, merge(neml2_parameter_adjoint, neml2_adjoint, is_true(of_parameter)), variable, array, &
-      stride, first)
+      stride, first, step_stride)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine call_bind_adjoint

@@ -51,6 +51,7 @@
  *   Describing          what variables, histories and derivatives a model has
  *   Calls               bind arrays by name once, evaluate blocks of points again and again
  *   Calls, advanced     consistent tangents and other derivatives, and the report of every point
+ *   Steps               replay histories: blocks of points through many steps, without coming back in between
  *   Tensors             arrays as handles: own, wrapped, shared, exchanged through DLPack
  *   Evaluation          of models over tensors of any batch shape: outputs, Jacobians, products
  *   Parameters, Options change material constants and the Newton solver
@@ -531,6 +532,63 @@ enum neml2_report_kind {
  *  bound history is filled whatever the option collect_history is.
  *  Errors: SHAPE. Threads: one. */
 NEML2_CAPI int32_t neml2_call_bind_report(neml2_call *call, int32_t kind, void *data, int64_t point_stride);
+
+/* ---------------------------------------------------------------------------------------------
+ * Steps
+ *
+ * A host that knows the inputs of many steps beforehand, because it replays a history or drives a test, evaluates them by
+ * one function. A block of points goes through all steps before the next block begins, so that its history stays in the
+ * processor's cache. An array with a value for each step has a *step stride*, the distance in elements from one step to
+ * the next:
+ *
+ *     double time[STEPS], strain[STEPS][POINTS][6], stress[STEPS][POINTS][6], old_stress[POINTS][6];
+ *     int64_t made;
+ *
+ *     neml2_call_bind(call, NEML2_INPUT, "t", time, NEML2_FLOAT64, 0);
+ *     neml2_call_step_stride_set(call, NEML2_INPUT, "t", 1);
+ *     neml2_call_bind(call, NEML2_INPUT, "strain", strain, NEML2_FLOAT64, 6);
+ *     neml2_call_step_stride_set(call, NEML2_INPUT, "strain", POINTS * 6);
+ *     neml2_call_bind(call, NEML2_INPUT, "stress~1", old_stress, NEML2_FLOAT64, 6);
+ *     neml2_call_bind(call, NEML2_OUTPUT, "stress", stress, NEML2_FLOAT64, 6);
+ *     neml2_call_step_stride_set(call, NEML2_OUTPUT, "stress", POINTS * 6);
+ *     status = neml2_call_run_steps(&made, call, POINTS, STEPS);
+ *
+ * Any layout will do, [step][point][i] as well as [point][step][i]. Without a step stride, an input is the same in all
+ * steps, and an output, a derivative or a report is that of the last step.
+ *
+ * History is carried: the array of `x~1` holds what `x` was before the first step, and in later steps `x~1` is the `x` of
+ * the step before, an output or an input; `x~2` is the `x` of two steps before, and so on. It is read where `x` lies, so an
+ * output `x` must be bound, apart from the array of `x~1`, and with a step stride if there is an `x~2`. A history that has
+ * a step stride of its own is read there. An input of an output's name, where the solve of it begins, becomes
+ * that output, too, unless it has a step stride.
+ * ------------------------------------------------------------------------------------------- */
+
+/** Set the step stride of the array that is bound to the variable `name` as NEML2_INPUT or NEML2_OUTPUT: 0 or more
+ *  elements. Binding an array again sets it to 0.
+ *  Errors: NAME, MISSING, SHAPE. Threads: one. */
+NEML2_CAPI int32_t neml2_call_step_stride_set(neml2_call *call, int32_t role, const char *name, int64_t step_stride);
+
+/** The same for the array of a derivative: see neml2_call_bind_derivative().
+ *  Errors: NAME, MISSING, SHAPE, UNSUPPORTED. Threads: one. */
+NEML2_CAPI int32_t neml2_call_derivative_step_stride_set(neml2_call *call, int32_t kind, const char *output,
+                                                         const char *variable, int64_t step_stride);
+
+/** The same for an array of the report: see neml2_call_bind_report().
+ *  Errors: MISSING, SHAPE. Threads: one. */
+NEML2_CAPI int32_t neml2_call_report_step_stride_set(neml2_call *call, int32_t kind, int64_t step_stride);
+
+/** Evaluate `nsteps` steps of `npoints` material points: the same, to the bit, as neml2_call_run() for one step after
+ *  another. It ends before the first step in which a point is not NEML2_OK, and returns the greatest status of that step;
+ *  its message is about that step. `made` (or NULL) receives the number of steps before it, and `nsteps` if all are NEML2_OK.
+ *  Arrays without a step stride then hold the last step that was made, arrays with one those steps, the failed step as
+ *  neml2_call_run() leaves it, and what there is of later steps has no meaning. To go on, bind what follows the steps that
+ *  were made, with `x~1` at the last `x`.
+ *  ARGUMENT if arrays overlap, also of different steps; in more than one step no output may be the array of an input.
+ *  MISSING if an output is not bound that becomes history, SHAPE if it needs a step stride, or if the steps of an array
+ *  overlap. UNSUPPORTED if products with tangents or cotangents are bound, or a history comes from none that the model has.
+ *  Otherwise as neml2_call_run().
+ *  Errors: MISSING, SHAPE, UNSUPPORTED, RUNTIME. Threads: one. */
+NEML2_CAPI int32_t neml2_call_run_steps(int64_t *made, neml2_call *call, int64_t npoints, int64_t nsteps);
 
 /* ---------------------------------------------------------------------------------------------
  * Tensors

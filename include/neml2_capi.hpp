@@ -1108,8 +1108,8 @@ inline std::string describe(const Source& source) {
 /** Arrays of the host bound to a model's variables, for any number of runs; one per thread. It keeps the model alive.
  *
  *  Every bind_ takes the name of a variable, an array, and a point stride: the distance in elements from one point to
- *  the next. Without one, the points are dense; 0 is one value for all points. Binding again replaces; nullptr takes
- *  the binding back. NEML2_ERROR_SHAPE if the array holds less than one point; an empty one is a block without
+ *  the next. Without one, the points are dense; 0 is one value for all points. A step stride is the distance from one
+ *  step to the next, for run_steps(). Binding again replaces; nullptr takes the binding back. NEML2_ERROR_SHAPE if the array holds less than one point; an empty one is a block without
  *  points. */
 class Call : public detail::Handle<neml2_call, neml2_call_free> {
  public:
@@ -1126,13 +1126,13 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
   }
 
   /** Every input must be bound when the call runs. */
-  Call& bind_input(const std::string& name, const ConstArray& array, int64_t stride = dense) {
-    return bind_variable(NEML2_INPUT, name, array, stride);
+  Call& bind_input(const std::string& name, const ConstArray& array, int64_t stride = dense, int64_t step_stride = 0) {
+    return bind_variable(NEML2_INPUT, name, array, stride, step_stride);
   }
 
   /** Outputs that are not bound are not written. One may be the very array of an input. */
-  Call& bind_output(const std::string& name, const Array& array, int64_t stride = dense) {
-    return bind_variable(NEML2_OUTPUT, name, array, stride);
+  Call& bind_output(const std::string& name, const Array& array, int64_t stride = dense, int64_t step_stride = 0) {
+    return bind_variable(NEML2_OUTPUT, name, array, stride, step_stride);
   }
 
   /** Values that replace the stored ones of a parameter in this call. */
@@ -1141,15 +1141,15 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
   }
 
   /** The derivative of an output with respect to an input: one block per point, see set_block_order(). */
-  Call& bind_derivative(const std::string& output, const std::string& input, const Array& array,
-                        int64_t stride = dense) {
-    return bind_block(NEML2_INPUT, output, input, array, stride);
+  Call& bind_derivative(const std::string& output, const std::string& input, const Array& array, int64_t stride = dense,
+                        int64_t step_stride = 0) {
+    return bind_block(NEML2_INPUT, output, input, array, stride, step_stride);
   }
 
   /** The derivative of an output with respect to a parameter. */
   Call& bind_parameter_derivative(const std::string& output, const std::string& parameter, const Array& array,
-                                  int64_t stride = dense) {
-    return bind_block(NEML2_PARAMETER, output, parameter, array, stride);
+                                  int64_t stride = dense, int64_t step_stride = 0) {
+    return bind_block(NEML2_PARAMETER, output, parameter, array, stride, step_stride);
   }
 
   /** NEML2_OUTPUT_FIRST, the default: a block is [output][input]; NEML2_INPUT_FIRST: the transpose. */
@@ -1180,7 +1180,7 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
 
   /** An array of the report, one of NEML2_REPORT_*: int32_t for status and iterations, double for the others. Without a
    *  stride, the points of a residual history are as far apart as the option miters is now. */
-  Call& bind_report(int32_t kind, const Array& array, int64_t stride = dense) {
+  Call& bind_report(int32_t kind, const Array& array, int64_t stride = dense, int64_t step_stride = 0) {
     const bool counts = kind == NEML2_REPORT_STATUS || kind == NEML2_REPORT_ITERATIONS;
     const int32_t wanted = counts ? NEML2_INT32 : NEML2_FLOAT64;
     const std::string label = report_name(kind);
@@ -1191,8 +1191,10 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
     int64_t size = 1;
     if (kind == NEML2_REPORT_RESIDUAL_HISTORY)
       size = stride == dense ? static_cast<int64_t>(model_.number_option("miters")) : std::max<int64_t>(stride, 1);
-    return bind({"report", label, size}, array, stride,
-                [&](int64_t distance) { return neml2_call_bind_report(get(), kind, array.data(), distance); });
+    return bind(
+        {"report", label, size}, array, stride, step_stride,
+        [&](int64_t distance) { return neml2_call_bind_report(get(), kind, array.data(), distance); },
+        [&] { return neml2_call_report_step_stride_set(get(), kind, step_stride); });
   }
 
   /** Evaluate `npoints` material points. Returns NEML2_OK, or the greatest status of any point: the outputs of points
@@ -1205,6 +1207,14 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
   /** The same for those who take failed points for an error: it is recoverable(). */
   void run_or_throw(int64_t npoints) { detail::completed(run(npoints)); }
 
+  /** Evaluate `nsteps` steps of `npoints` material points, to the bit as run() for one step after another, with history
+   *  carried. It ends before the first step in which a point is not NEML2_OK, and returns the greatest status of that
+   *  step; `made` (or nullptr) receives the number of steps before it. See neml2_call_run_steps(). */
+  [[nodiscard]] int32_t run_steps(int64_t npoints, int64_t nsteps, int64_t* made = nullptr) {
+    require_steps(npoints, nsteps);
+    return detail::checked(neml2_call_run_steps(made, get(), npoints, nsteps));
+  }
+
  private:
   friend class Solve;
 
@@ -1214,6 +1224,7 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
   struct Place {
     std::string role, name;
     int64_t point_size, points = unlimited, value_size = 1; /* a value is what a point has at one site */
+    int64_t distance = 0, step = 0, room = unlimited;       /* room: the elements behind those of one point */
   };
 
   static const char* report_name(int32_t kind) {
@@ -1236,26 +1247,35 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
   }
 
   /* What is only read is not written, whatever its type says. */
-  Call& bind_variable(int32_t role, const std::string& name, const ConstArray& array, int64_t stride) {
+  Call& bind_variable(int32_t role, const std::string& name, const ConstArray& array, int64_t stride,
+                      int64_t step_stride = 0) {
     const Role as = role_of(role);
     if (role == NEML2_INPUT && model_.is_replaced_guess(name)) return *this;
     const Variable found = model_.variable(as.kind, name); /* with its whole name, of a parameter too */
     Place place{as.name, found.name, found.size()};
     place.value_size = detail::product(Shape(found.shape.begin() + found.sub_ndim, found.shape.end()));
-    return bind(std::move(place), array, stride, [&](int64_t distance) {
-      void* data = const_cast<void*>(array.data());
-      return neml2_call_bind(get(), role, name.c_str(), data, array.dtype(), distance);
-    });
+    return bind(
+        std::move(place), array, stride, step_stride,
+        [&](int64_t distance) {
+          void* data = const_cast<void*>(array.data());
+          return neml2_call_bind(get(), role, name.c_str(), data, array.dtype(), distance);
+        },
+        [&] { return neml2_call_step_stride_set(get(), role, name.c_str(), step_stride); });
   }
 
-  Call& bind_block(int32_t kind, const std::string& output, const std::string& by, const Array& array, int64_t stride) {
+  Call& bind_block(int32_t kind, const std::string& output, const std::string& by, const Array& array, int64_t stride,
+                   int64_t step_stride) {
     const std::string name = model_.variable(NEML2_OUTPUT, output).name + ":" + model_.variable(kind, by).name;
     Place place{"derivative", name, 1}; /* the library refuses one that was not compiled */
     for (const Derivative& known : model_.derivatives(kind))
       if (known.output + ":" + known.variable == name) place.point_size = detail::product(known.shape);
-    return bind(place, array, stride, [&](int64_t distance) {
-      return neml2_call_bind_derivative(get(), kind, output.c_str(), by.c_str(), array.data(), array.dtype(), distance);
-    });
+    return bind(
+        place, array, stride, step_stride,
+        [&](int64_t distance) {
+          return neml2_call_bind_derivative(get(), kind, output.c_str(), by.c_str(), array.data(), array.dtype(),
+                                            distance);
+        },
+        [&] { return neml2_call_derivative_step_stride_set(get(), kind, output.c_str(), by.c_str(), step_stride); });
   }
 
   /* How many points of `size` values lie `stride` apart in `length` values. */
@@ -1264,11 +1284,15 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
     return stride <= 0 || size == 0 ? unlimited : 1 + (length - size) / stride;
   }
 
-  template <class Bind>
-  Call& bind(Place place, const ConstArray& array, int64_t stride, Bind&& function) {
+  template <class Bind, class SetStep>
+  Call& bind(Place place, const ConstArray& array, int64_t stride, int64_t step_stride, Bind&& function,
+             SetStep&& set_step) {
     const int64_t distance = stride == dense ? place.point_size : stride;
     const bool given = array.dtype() != 0; /* an empty array stands for a block without points */
     if (given) place.points = points_held(array.size(), place.point_size, distance);
+    if (given) place.room = array.size() - place.point_size;
+    place.distance = distance;
+    place.step = step_stride;
     if (place.points == 0 && array.size() > 0)
       throw Error(NEML2_ERROR_SHAPE, place.name,
                   "The array of " + place.role + " '" + place.name + "' holds not one point: one has " +
@@ -1281,10 +1305,11 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
                       ". Give an array of such values, or a point stride.");
     extents_.reserve(extents_.size() + 1);
     detail::checked(function(distance));
+    if (step_stride != 0) detail::checked(set_step());
     extents_.erase(std::remove_if(extents_.begin(), extents_.end(),
                                   [&](const Place& e) { return e.role == place.role && e.name == place.name; }),
                    extents_.end());
-    if (place.points < unlimited) extents_.push_back(std::move(place));
+    if (place.room < unlimited) extents_.push_back(std::move(place));
     std::sort(extents_.begin(), extents_.end(), [](const Place& a, const Place& b) { return a.points < b.points; });
     return *this;
   }
@@ -1296,6 +1321,19 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
     throw Error(NEML2_ERROR_SHAPE, shortest.name,
                 "The array of " + shortest.role + " '" + shortest.name + "' holds " + std::to_string(shortest.points) +
                     " points; the run is of " + std::to_string(npoints) + ".");
+  }
+
+  void require_steps(int64_t npoints, int64_t nsteps) const {
+    require_points(npoints);
+    if (npoints <= 0 || nsteps <= 0) return;
+    for (const Place& place : extents_) {
+      const int64_t left = place.room - (npoints - 1) * place.distance;
+      if (place.step > 0 && nsteps - 1 > left / place.step)
+        throw Error(NEML2_ERROR_SHAPE, place.name,
+                    "The array of " + place.role + " '" + place.name + "' holds " +
+                        std::to_string(left < 0 ? 0 : 1 + left / place.step) + " steps of " + std::to_string(npoints) +
+                        " points; the run is of " + std::to_string(nsteps) + ".");
+    }
   }
 
   Model model_;

@@ -343,6 +343,35 @@ module neml2_capi_c
       integer(int32), value :: kind
       integer(int64), value :: point_stride
     end function
+    integer(int32) function c_call_step_stride_set(call, role, name, step_stride) bind(c, &
+      name="neml2_call_step_stride_set")
+      import
+      type(c_ptr), value :: call
+      integer(int32), value :: role
+      character(kind=c_char), intent(in), optional :: name(*)
+      integer(int64), value :: step_stride
+    end function
+    integer(int32) function c_call_derivative_step_stride_set(call, kind, output, variable, step_stride) bind(c, &
+      name="neml2_call_derivative_step_stride_set")
+      import
+      type(c_ptr), value :: call
+      integer(int32), value :: kind
+      character(kind=c_char), intent(in), optional :: output(*), variable(*)
+      integer(int64), value :: step_stride
+    end function
+    integer(int32) function c_call_report_step_stride_set(call, kind, step_stride) bind(c, &
+      name="neml2_call_report_step_stride_set")
+      import
+      type(c_ptr), value :: call
+      integer(int32), value :: kind
+      integer(int64), value :: step_stride
+    end function
+    integer(int32) function c_call_run_steps(made, call, npoints, nsteps) bind(c, name="neml2_call_run_steps")
+      import
+      integer(int64), intent(inout), optional :: made
+      type(c_ptr), value :: call
+      integer(int64), value :: npoints, nsteps
+    end function
     integer(int32) function c_tensor_create(out, dtype, ndim, shape) bind(c, name="neml2_tensor_create")
       import
       type(c_ptr), intent(inout), optional :: out

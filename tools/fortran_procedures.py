@@ -379,10 +379,10 @@ def binding(row: Row) -> Iterator[str]:
     given = [("class(neml2_call), intent(in)", "self")]
     given += [("character(*), intent(in)", name) for name in names]
     given.append(("type(neml2_view), intent(in)", "array"))
-    ways = [("integer, intent(in), optional", name) for name in ("stride", "first")]
+    ways = [("integer, intent(in), optional", name) for name in ("stride", "first", "step_stride")]
     if len(row.values) > 1:
         role = f"merge({row.values[1]}, {role}, is_true(of_parameter))"
         ways.insert(0, ("logical, intent(in), optional", "of_parameter"))
     variable = "".join(f", variable={name}" for name in names[1:])
-    call = f"outcome = bind(self, {role}, {names[0]}, array, stride, first{variable})"
+    call = f"outcome = bind(self, {role}, {names[0]}, array, stride, first, step_stride{variable})"
     yield from subroutine([], row.name, given, ways, [], [call])

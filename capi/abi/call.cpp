@@ -5,6 +5,8 @@
 #include "capi/abi/solve.h"
 #include "capi/evaluation/arrays.h"
 #include "capi/evaluation/plan.h"
+#include "capi/evaluation/transient.h"
+#include "capi/model/remark.h"
 
 namespace neml2_capi::abi {
 
@@ -136,6 +138,7 @@ void complete(const CallObject& call, std::int64_t npoints, const model::Snapsho
   if (npoints < 0)
     throw Error(NEML2_ERROR_ARGUMENT, "npoints", join("The number of points must be 0 or more; got ", npoints, "."));
   bindings.points = npoints;
+  bindings.steps = 1;
   if (npoints == 0) return;
   for (std::size_t i = 0; i < bindings.inputs.size(); ++i)
     if (!bindings.inputs[i].data) refuse_missing(model.variables(Kind::input)[i]);
@@ -153,14 +156,57 @@ void complete(const CallObject& call, std::int64_t npoints, const model::Snapsho
                                  : stored_points(model.variables(Kind::parameter)[i], snapshot.parameters[i], npoints);
 }
 
-// Plans runs of `npoints` points, until something but values changes.
-void make_plan(CallObject& call, std::int64_t npoints) {
+// Plans runs of `npoints` points through `nsteps` steps, until something but values changes.
+void make_plan(CallObject& call, std::int64_t npoints, std::int64_t nsteps) {
   const model::Options& options = call.snapshot.options;
   call.plan.reset();
   call.workspace.forget();
   complete(call, npoints, call.snapshot, call.bindings);
+  call.bindings.steps = nsteps;
   if (npoints > 0) call.bindings.copies = model::inputs_to_copy(*call.model, call.bindings, options.miters());
   call.plan.emplace(*call.routes, options, model::Request(call.bindings));
+}
+
+void require_plan(CallObject& call, std::int64_t npoints, std::int64_t nsteps) {
+  const bool changed = call.model->take(call.snapshot);
+  if (changed || !call.plan || call.plan->request().points != npoints || call.bindings.steps != nsteps)
+    make_plan(call, npoints, nsteps);
+}
+
+// Sets the step stride of an array that is bound.
+void set_step_stride(Points& array, const std::string& what, std::int64_t stride) {
+  if (!array.data)
+    throw Error(NEML2_ERROR_MISSING, what,
+                join("There is no array of '", what, "' whose step stride could be set: bind it first."));
+  if (stride < 0)
+    throw Error(NEML2_ERROR_SHAPE, what,
+                join("The step stride of '", what, "' must be 0 or more; got ", stride, "."));
+  array.step = stride;
+}
+
+// Returns the array of a derivative that was compiled.
+Points& block_of(CallObject& call, std::int32_t kind, const char* output, const char* variable, const Variable** of) {
+  const model::Model& model = *call.model;
+  const Kind by = differentiation_kind(kind);
+  const std::size_t o = model.find(Kind::output, &required(output, "output"));
+  const std::size_t v = model.find(by, &required(variable, "variable"));
+  auto& bindings = bindings_of(call);
+  auto& arrays = by == Kind::parameter ? bindings.parameter_blocks : bindings.blocks;
+  const auto& all = model.derivatives(by).all();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i].output == o && all[i].input == v) {
+      *of = &all[i].block;
+      return arrays[i];
+    }
+  const std::string pair = join(model.variables(Kind::output)[o].name, ":", model.variables(by)[v].name);
+  refuse_derivative(pair, join("the derivative '", pair, "'"), pair);
+}
+
+// Returns the array of a report.
+Points& report_of(CallObject& call, std::int32_t kind) {
+  if (kind < NEML2_REPORT_STATUS || kind > NEML2_REPORT_SUGGESTED_CUT)
+    throw Error(NEML2_ERROR_ARGUMENT, "kind", join("There is no report ", kind, "; see NEML2_REPORT_STATUS and the others."));
+  return bindings_of(call).report[kind];
 }
 
 }  // namespace
@@ -196,20 +242,9 @@ int32_t neml2_call_bind_derivative(neml2_call* call, int32_t kind, const char* o
                                    int32_t dtype, int64_t point_stride) {
   return guarded([&] {
     const Alone own(call, "call");
-    const model::Model& model = *own->model;
-    const Kind by = differentiation_kind(kind);
-    const std::size_t o = model.find(Kind::output, &required(output, "output"));
-    const std::size_t v = model.find(by, &required(variable, "variable"));
-    auto& bindings = bindings_of(*own);
-    auto& arrays = by == Kind::parameter ? bindings.parameter_blocks : bindings.blocks;
-    const auto& all = model.derivatives(by).all();
-    for (std::size_t i = 0; i < all.size(); ++i)
-      if (all[i].output == o && all[i].input == v) {
-        arrays[i] = checked(all[i].block, data, dtype, point_stride, false);
-        return;
-      }
-    const std::string pair = join(model.variables(Kind::output)[o].name, ":", model.variables(by)[v].name);
-    refuse_derivative(pair, join("the derivative '", pair, "'"), pair);
+    const Variable* block = nullptr;
+    Points& array = block_of(*own, kind, output, variable, &block);
+    array = checked(*block, data, dtype, point_stride, false);
   });
 }
 
@@ -226,14 +261,11 @@ int32_t neml2_call_block_order_set(neml2_call* call, int32_t order) {
 int32_t neml2_call_bind_report(neml2_call* call, int32_t kind, void* data, int64_t point_stride) {
   return guarded([&] {
     const Alone own(call, "call");
-    auto& report = bindings_of(*own).report;
-    if (kind < NEML2_REPORT_STATUS || kind > NEML2_REPORT_SUGGESTED_CUT)
-      throw Error(NEML2_ERROR_ARGUMENT, "kind",
-                  join("There is no report ", kind, "; see NEML2_REPORT_STATUS and the others."));
+    Points& array = report_of(*own, kind);
     if (data && point_stride < 1)
       throw Error(NEML2_ERROR_SHAPE, "point_stride",
                   join("The point stride of a report must be 1 or more; got ", point_stride, "."));
-    report[kind] = {static_cast<char*>(data), point_stride};
+    array = {static_cast<char*>(data), point_stride};
   });
 }
 
@@ -241,10 +273,62 @@ int32_t neml2_call_run(neml2_call* call, int64_t npoints) {
   return guarded([&] {
     const Alone own(call, "call");
     CallObject& bound = *own;
-    const bool changed = bound.model->take(bound.snapshot);
-    if (changed || !bound.plan || bound.plan->request().points != npoints) make_plan(bound, npoints);
+    require_plan(bound, npoints, 1);
     if (npoints == 0) return std::int32_t{NEML2_OK};
     return conclude(bound.plan->run(bound.bindings, bound.workspace), *bound.model, bound.bindings);
+  });
+}
+
+int32_t neml2_call_step_stride_set(neml2_call* call, int32_t role, const char* name, int64_t step_stride) {
+  return guarded([&] {
+    const Alone own(call, "call");
+    if (role != NEML2_INPUT && role != NEML2_OUTPUT)
+      throw Error(NEML2_ERROR_ARGUMENT, "role",
+                  join("An array of the role ", role, " has no steps; expected NEML2_INPUT or NEML2_OUTPUT."));
+    const Role found = role_of(*own, role);
+    if (role == NEML2_INPUT && is_replaced_guess(*own->model, name)) return;
+    const std::size_t index = own->model->find(found.kind, &required(name, "name"));
+    set_step_stride((*found.arrays)[index], name, step_stride);
+    own->plan.reset();
+  });
+}
+
+int32_t neml2_call_derivative_step_stride_set(neml2_call* call, int32_t kind, const char* output, const char* variable,
+                                              int64_t step_stride) {
+  return guarded([&] {
+    const Alone own(call, "call");
+    const Variable* block = nullptr;
+    Points& array = block_of(*own, kind, output, variable, &block);
+    set_step_stride(array, block->name, step_stride);
+  });
+}
+
+int32_t neml2_call_report_step_stride_set(neml2_call* call, int32_t kind, int64_t step_stride) {
+  return guarded([&] {
+    const Alone own(call, "call");
+    set_step_stride(report_of(*own, kind), "report", step_stride);
+  });
+}
+
+int32_t neml2_call_run_steps(int64_t* made, neml2_call* call, int64_t npoints, int64_t nsteps) {
+  return guarded([&] {
+    const Alone own(call, "call");
+    if (nsteps < 0)
+      throw Error(NEML2_ERROR_ARGUMENT, "nsteps",
+                  join("The number of steps must be 0 or more; got ", nsteps, "."));
+    CallObject& bound = *own;
+    require_plan(bound, npoints, std::max<std::int64_t>(nsteps, 1));
+    std::int32_t status = NEML2_OK;
+    std::int64_t count = nsteps;
+    if (npoints > 0 && nsteps > 0) {
+      model::Transient transient(*bound.plan, bound.bindings);
+      const model::Tally tally = transient.run(bound.workspace);
+      count = transient.made();
+      if (count < nsteps) status = conclude(tally, *bound.model, transient.at(count));
+    }
+    bound.workspace.forget();
+    if (made) *made = count;
+    return status;
   });
 }
 

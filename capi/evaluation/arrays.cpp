@@ -30,11 +30,11 @@ bool same_array(const Array& a, const Array& b) {
 
 class Arrays {
  public:
-  explicit Arrays(std::int64_t points) : points_(points) {}
+  explicit Arrays(Extent extent) : extent_(extent) {}
 
   void add(const Array& array) {
     if (!array.points.data) return;
-    check_extent(array.points, array.variable, points_);
+    check_extent(array.points, array.variable, extent_);
     (array.part && is_given(*array.part) ? read_ : written_).push_back(array);
   }
 
@@ -43,7 +43,7 @@ class Arrays {
     for (std::size_t k = 0; k < written_.size(); ++k) {
       const Array& out = written_[k];
       for (const Array& in : read_) {
-        const bool may_be_one = out.part == Part::output && in.part == Part::input;
+        const bool may_be_one = out.part == Part::output && in.part == Part::input && extent_.steps == 1;
         if (may_be_one && same_array(in, out))
           copy[in.index] = true;
         else
@@ -53,19 +53,28 @@ class Arrays {
                              : "Bind arrays apart.");
       }
       for (std::size_t i = 0; i < k; ++i) refuse_overlap(out, written_[i], "Bind arrays apart.");
+      refuse_overlap_of_steps(out);
     }
     return copy;
   }
 
  private:
   void refuse_overlap(const Array& out, const Array& other, const char* advice) const {
-    if (overlap(other.points, other.variable, out.points, out.variable, points_))
+    if (overlap(other.points, other.variable, out.points, out.variable, extent_))
       throw Error(NEML2_ERROR_ARGUMENT, out.variable.name,
                   join("The array of the ", name_of(out.part), " '", out.variable.name, "' overlaps the array of the ",
                        name_of(other.part), " '", other.variable.name, "'. ", advice));
   }
 
-  std::int64_t points_;
+  void refuse_overlap_of_steps(const Array& out) const {
+    if (steps_overlap(out.points, out.variable, extent_))
+      throw Error(NEML2_ERROR_SHAPE, out.variable.name,
+                  join("The array of the ", name_of(out.part), " '", out.variable.name, "' has steps that overlap: ",
+                       extent_.points, " points lie ", out.points.stride, " elements apart, and ", extent_.steps,
+                       " steps ", out.points.step, ". Set a greater step stride."));
+  }
+
+  Extent extent_;
   std::vector<Array> read_, written_;
 };
 
@@ -92,7 +101,7 @@ std::vector<bool> inputs_to_copy(const Model& model, const Bindings& bindings, s
                                     {"suggested cut", "", DType::float64, {}, 0}}};
   });
   const Variable history = {"residual history", "", DType::float64, {miters}, 0};
-  Arrays arrays(bindings.points);
+  Arrays arrays({bindings.points, bindings.steps});
   for (const Part part : all_parts)
     for (std::size_t i = 0; i < bindings.of(part).size(); ++i)
       arrays.add({part, bindings.of(part)[i], model.variable(part, i), i});

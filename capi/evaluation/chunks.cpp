@@ -45,10 +45,10 @@ Tally Chunks::run(int threads, Workspace& workspace) {
   } else {
     const Stopwatch watch;
     if (take(workspace, tally_)) {
-      plan_.routes().note_time(watch.seconds(), next_);
+      plan_.routes().note_time(watch.seconds(), next_ * bindings_.steps);
       const std::int64_t left = bindings_.points - next_, chunks = (left + size_ - 1) / size_;
       constexpr double worth_waking = 100e-6;  // seconds
-      if (plan_.routes().seconds_per_point() * static_cast<double>(left) < worth_waking)
+      if (plan_.routes().seconds_per_point() * static_cast<double>(left * bindings_.steps) < worth_waking)
         work();
       else
         share(static_cast<int>(std::min<std::int64_t>(threads, chunks)));

@@ -16,6 +16,8 @@ class Plan {
   const Routes& routes() const { return routes_; }
   const Options& options() const { return options_; }
   const Request& request() const { return request_; }
+  const Route& route() const { return route_; }
+  int threads() const { return threads_; }
 
   // Evaluates bindings that ask for this request, and have passed inputs_to_copy(), with a workspace that holds nothing
   // of other ones. Rethrows the first range's exception.

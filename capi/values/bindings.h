@@ -13,6 +13,7 @@ namespace neml2_capi::model {
 // bound is null. Those that are added to, the adjoints, may have a stride of 0: they receive the sum over all points.
 struct Bindings {
   std::int64_t points = 0;
+  std::int64_t steps = 1;          // of a transient, of which these are the arrays of the first one
   std::vector<Points> inputs;      // all bound
   std::vector<Points> parameters;  // all bound
   std::vector<Points> outputs;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <iterator>
 #include <limits>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 
@@ -159,33 +160,48 @@ Tensor transposed(const Tensor& matrices, std::int64_t rows, std::int64_t column
   return out;
 }
 
-void check_extent(const Points& array, const Variable& variable, std::int64_t points) {
-  constexpr std::int64_t most = std::int64_t{1} << 60;  // bytes
+void check_extent(const Points& array, const Variable& variable, Extent extent) {
+  const auto [points, steps] = extent;
+  const std::int64_t most = (std::int64_t{1} << 60) / itemsize(variable.dtype);
   // Count a broadcast value per point, to reject absurd sizes.
   const std::int64_t apart = array.stride > 0 ? array.stride : variable.point_shape.product();
-  std::int64_t elements = 0;
-  if (__builtin_mul_overflow(points, apart, &elements) || elements > most / itemsize(variable.dtype))
+  std::int64_t elements = 0, later = 0;
+  if (__builtin_mul_overflow(steps, array.step, &later) || later > most)
+    throw Error(NEML2_ERROR_ARGUMENT, variable.name,
+                join("No memory holds ", steps, " steps of '", variable.name, "', which lie ", array.step,
+                     " elements apart. Was the number of steps set?"));
+  if (__builtin_mul_overflow(points, apart, &elements) || elements > most)
     throw Error(
         NEML2_ERROR_ARGUMENT, variable.name,
         join("No memory holds ", points, " points of '", variable.name, "', which ", array.stride > 0 ? "lie " : "has ",
              apart, array.stride > 0 ? " elements apart" : " values a point", ". Was the number of points set?"));
 }
 
-bool overlap(const Points& a, const Variable& va, const Points& b, const Variable& vb, std::int64_t points) {
-  const auto extent = [points](const Points& array, const Variable& v) {
-    const std::int64_t elements = (points - 1) * array.stride + v.point_shape.product();
+bool overlap(const Points& a, const Variable& va, const Points& b, const Variable& vb, Extent extent) {
+  const auto bounds = [extent](const Points& array, const Variable& v) {
+    const std::int64_t elements =
+        (extent.points - 1) * array.stride + (extent.steps - 1) * array.step + v.point_shape.product();
     return std::pair(array.data, array.data + elements * itemsize(v.dtype));
   };
-  const auto [a0, a1] = extent(a, va);
-  const auto [b0, b1] = extent(b, vb);
+  const auto [a0, a1] = bounds(a, va);
+  const auto [b0, b1] = bounds(b, vb);
   if (a1 <= b0 || b1 <= a0) return false;
-  // Interleaved arrays of one stride may lie beside each other in every point, and one value within the first.
-  const std::int64_t sa = a.stride * itemsize(va.dtype), sb = b.stride * itemsize(vb.dtype);
+  // Interleaved arrays of equal strides may lie beside each other in every point, and one value within the first.
+  const auto period = [extent](const Points& array, const Variable& v) {
+    return std::gcd(array.stride, extent.steps > 1 ? array.step : 0) * itemsize(v.dtype);
+  };
+  const std::int64_t sa = period(a, va), sb = period(b, vb);
   const std::int64_t stride = std::max(sa, sb);
   if (stride == 0 || (sa != sb && sa != 0 && sb != 0)) return true;
   const std::int64_t shift = ((b.data - a.data) % stride + stride) % stride;
   return shift < va.point_shape.product() * itemsize(va.dtype) ||
          shift + vb.point_shape.product() * itemsize(vb.dtype) > stride;
+}
+
+bool steps_overlap(const Points& array, const Variable& variable, Extent extent) {
+  if (extent.steps == 1 || array.step == 0) return false;
+  const std::int64_t size = variable.point_shape.product();
+  return array.step < (extent.points - 1) * array.stride + size && array.stride < (extent.steps - 1) * array.step + size;
 }
 
 std::int64_t length_of_equal(const Points& array, const Variable& variable, std::int64_t begin, std::int64_t limit) {

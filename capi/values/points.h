@@ -74,12 +74,22 @@ void fill_nan(char* out, DType dtype, std::int64_t count);
 // Returns the transpose of each matrix of (..., rows, columns).
 Tensor transposed(const Tensor& matrices, std::int64_t rows, std::int64_t columns);
 
-// Throws NEML2_ERROR_ARGUMENT if the points of an array would reach beyond any memory, or would if each had its own.
-void check_extent(const Points& array, const Variable& variable, std::int64_t points);
+// Sizes of an evaluation, over which an array goes on.
+struct Extent {
+  std::int64_t points;
+  std::int64_t steps = 1;
+};
 
-// Tells whether two arrays share an element. Arrays of one stride may lie beside each other within it, and so may one
-// value for all points; arrays of unequal strides are taken to overlap if their extents do.
-bool overlap(const Points& a, const Variable& va, const Points& b, const Variable& vb, std::int64_t points);
+// Throws NEML2_ERROR_ARGUMENT if the points of an array would reach beyond any memory, or would if each had its own.
+void check_extent(const Points& array, const Variable& variable, Extent extent);
+
+// Tells whether two arrays share an element. Arrays of equal strides may lie beside each other within them, and so may
+// one value for all points; arrays of unequal strides are taken to overlap if their extents do.
+bool overlap(const Points& a, const Variable& va, const Points& b, const Variable& vb, Extent extent);
+
+// Tells whether points of one step share an element with points of another. Either all points of a step lie between two
+// points, or all steps of a point do; anything else is taken to overlap.
+bool steps_overlap(const Points& array, const Variable& variable, Extent extent);
 
 // Returns how many points from `begin` on, at most `limit`, have the same value, bit for bit.
 std::int64_t length_of_equal(const Points& array, const Variable& variable, std::int64_t begin, std::int64_t limit);

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 
+#: More steps than there are.
+MANY = 1 << 62
+
 
 class Force(Protocol):
     """An input over time."""
@@ -38,13 +41,22 @@ class Force(Protocol):
     constant: bool
     #: Kind of array as it was given.
     kind: Kind | None
+    #: Of one point.
+    shape: Shape
+    #: The most steps whose values are known beforehand.
+    most_steps: int
 
     def at(self, step: int, fraction: float) -> Array:
         """The value (*batch, *point shape) after this fraction of a step; 1 is its end."""
 
+    def ends(self, step: int, count: int) -> Array:
+        """The values at the ends of steps, (count, *batch, *point shape); one row if constant."""
+
 
 class Table:
     """A value for each time, linear in between; or one value for all times."""
+
+    most_steps = MANY
 
     def __init__(self, label: Label, values: Any, shape: Shape, dtype: str, steps: int) -> None:
         self.label, self.kind = label, kind_of(values)
@@ -60,7 +72,7 @@ class Table:
                 "for all points; or give a function of time",
                 lib.NEML2_ERROR_SHAPE,
             )
-        self.batch = rows.shape[1:split]
+        self.batch, self.shape = rows.shape[1:split], shape
         self.constant = rows.shape[0] == 1
         #: The values, (steps or 1, *batch, *point shape).
         self.rows, self.steps = rows, steps
@@ -75,17 +87,21 @@ class Table:
         begin = self.rows[step - 1]
         return np.asarray(begin + fraction * (end - begin))
 
+    def ends(self, step: int, count: int) -> Array:
+        return self.rows if self.constant else self.rows[step : step + count]
+
 
 class Function:
     """A function of time, which is called with a number, or with an array of one time per point."""
 
     constant = False
+    most_steps = 1  # it is called for a time when that is reached
 
     def __init__(
         self, label: Label, function: Callable[[Any], Any], shape: Shape, dtype: str, clock: Table
     ) -> None:
         self.label = label
-        self._function, self._shape, self._dtype, self._clock = function, shape, dtype, clock
+        self._function, self.shape, self._dtype, self._clock = function, shape, dtype, clock
         first = function(self._time(0, 1.0))
         self.kind = kind_of(first)
         values = self._array(first, 0, 1.0)
@@ -94,13 +110,16 @@ class Function:
     def at(self, step: int, fraction: float) -> Array:
         return self._array(self._function(self._time(step, fraction)), step, fraction)
 
+    def ends(self, step: int, count: int) -> Array:
+        return np.stack([self.at(each, 1.0) for each in range(step, step + count)])
+
     def _array(self, returned: Any, step: int, fraction: float) -> Array:
         values = as_array(returned, self.label)
-        split = values.ndim - len(self._shape)
-        if split < 0 or values.shape[split:] != self._shape:
+        split = values.ndim - len(self.shape)
+        if split < 0 or values.shape[split:] != self.shape:
             raise self.label.refuse(
                 f"is a function that returns the shape {values.shape} at t = "
-                f"{self._time(step, fraction)}; expected batch axes and then {self._shape}",
+                f"{self._time(step, fraction)}; expected batch axes and then {self.shape}",
                 lib.NEML2_ERROR_SHAPE,
             )
         return typed(values, self.label, self._dtype, f" at t = {self._time(step, fraction)}")
@@ -121,19 +140,27 @@ class Parts:
         self, label: Label, values: Mapping[str, Any], variable: Variable, clock: Table
     ) -> None:
         self.label = label
-        self._shape, self._dtype = variable.point_shape, variable.dtype
+        self.shape, self._dtype = variable.point_shape, variable.dtype
         #: By component: its number in row-major order, by what it is stored times, and its force.
         self.parts = parts_of(label, values, variable, clock)
         forces = [force for _, _, force in self.parts.values()]
         self.batch = common_batch((force.label, force.batch) for force in forces)
         self.constant = all(force.constant for force in forces)
+        self.most_steps = min((force.most_steps for force in forces), default=MANY)
         self.kind = next((force.kind for force in forces if force.kind), None)
 
     def at(self, step: int, fraction: float) -> Array:
-        value = np.zeros((*self.batch, int(np.prod(self._shape))), self._dtype)
+        value = np.zeros((*self.batch, int(np.prod(self.shape))), self._dtype)
         for place, factor, force in self.parts.values():
             value[..., place] = factor * force.at(step, fraction)
-        return value.reshape(self.batch + self._shape)
+        return value.reshape(self.batch + self.shape)
+
+    def ends(self, step: int, count: int) -> Array:
+        rows = 1 if self.constant else count
+        values = np.zeros((rows, *self.batch, int(np.prod(self.shape))), self._dtype)
+        for place, factor, force in self.parts.values():
+            values[..., place] = factor * spread(force.ends(step, count), force.batch, self.batch)
+        return values.reshape(rows, *self.batch, *self.shape)
 
 
 def parts_of(
@@ -222,6 +249,22 @@ def typed(values: Array, label: Label, dtype: str, where: str = "") -> Array:
             lib.NEML2_ERROR_ARGUMENT,
         )
     return array
+
+
+def spread(rows: Array, own: Shape, batch: Shape) -> Array:
+    """Rows with batch axes `own`, with as many axes as `batch` has, so that they broadcast."""
+    missing = (1,) * (len(batch) - len(own))
+    return rows.reshape(rows.shape[:1] + missing + rows.shape[1:])
+
+
+def write_ends(rows: Array, force: Force, step: int) -> None:
+    """Put the values at the ends of steps, from one on, into a row for each."""
+    values = force.ends(step, len(rows))
+    if len(values) == 1:  # of one step, or a constant
+        write(rows[:1].reshape(rows.shape[1:]) if len(rows) == 1 else rows, values[0], force.label)
+    else:
+        own = rows.shape[1 : rows.ndim - len(force.shape)]
+        write(rows, spread(values, force.batch, own), force.label)
 
 
 def write(target: Array, value: Array, label: Label) -> None:

@@ -14,6 +14,11 @@ class Pace:
         self._size = 1.0
         self._successes = 0
 
+    @property
+    def whole(self) -> bool:
+        """Whether whole steps are tried."""
+        return self._size == 1.0
+
     def end(self, begin: float) -> float:
         """Return where the increment ends that is tried from `begin` on."""
         end = begin + self._size

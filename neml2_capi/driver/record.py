@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neml2_capi._ffi.tensor import Array
+from neml2_capi._ffi.tensor import Array, Tensor
+from neml2_capi.driver.forces import Force, Shape, write_ends
 
 if TYPE_CHECKING:
     from neml2_capi.model.call import Call
@@ -17,7 +18,7 @@ REPORTED = ("status", "iterations", "residual_norm")
 
 
 class Record:
-    """Arrays over time, made once and filled step by step from the arrays of a call."""
+    """Arrays over time, made once and filled from the arrays of a call, or by the library."""
 
     def __init__(
         self,
@@ -26,27 +27,45 @@ class Record:
         derivatives: Mapping[str, list[str]],
         steps: int,
         report: bool,
+        forces: Mapping[str, Force],
     ) -> None:
         """`names` are names of outputs or, if there is no such output, of inputs."""
-        self._call, self._derivatives = call, derivatives
-        self._iterations = np.zeros((steps, *call.batch), np.int32)
-        self._substeps = np.zeros(steps, np.int64)
-        self._reported = REPORTED if report else ()
+        self._call, self.derivatives = call, derivatives
+        self.substeps = np.zeros(steps, np.int64)
+        #: The parts of the report that are recorded.
+        self.reported = REPORTED if report else ()
         self._names = names
-        self._rows = {
-            name: np.empty((steps, *value.shape), value.dtype)
+        #: Arrays by name, (steps, *batch, *point shape).
+        self.rows = {
+            name: new_rows((steps, *value.shape), value.dtype)
             for name, value in self._current().items()
         }
+        if report:
+            self.rows["report.iterations"] = new_rows((steps, *call.batch), np.dtype(np.int32))
+        #: The forces that are recorded.
+        self.forces = {n: forces[n] for n in names if n not in call.outputs and n in forces}
 
     def count(self, step: int, iterations: Array) -> None:
         """Add the iterations of a try, (*B,)."""
-        self._iterations[step] += iterations
+        if self.reported:
+            self.rows["report.iterations"][step] += iterations
 
     def put(self, step: int, substeps: int) -> None:
         """Record what is in the arrays of the call, at the end of a step."""
         for name, value in self._current().items():
-            self._rows[name][step] = value
-        self._substeps[step] = substeps
+            self.rows[name][step] = value
+        self.substeps[step] = substeps
+
+    def put_forces(self, step: int, count: int) -> None:
+        """Record the forces at the ends of so many steps, which are about to be made."""
+        for name, force in self.forces.items():
+            write_ends(self.rows[name][step : step + count], force, step)
+
+    def made(self, step: int, made: int, tried: int) -> None:
+        """Of `tried` steps, whose rows the library wrote, so many were made, in one increment each."""
+        self.substeps[step : step + made] = 1
+        if self.reported:
+            self.rows["report.iterations"][step + made : step + tried] = 0
 
     def complete(self, step: int, names: set[str]) -> bool:
         """Record some of what is in the arrays of the call where the row of a step has NaN.
@@ -55,21 +74,18 @@ class Record:
         """
         current = self._current()
         for name in names:
-            row = self._rows[name][step : step + 1]  # an array, of a scalar, too
+            row = self.rows[name][step : step + 1]  # an array, of a scalar, too
             np.copyto(row, current[name], where=~np.isfinite(row))
-        return all(np.isfinite(self._rows[name][step]).all() for name in names)
+        return all(np.isfinite(self.rows[name][step]).all() for name in names)
 
     def evaluated(self, unknown: set[str]) -> set[str]:
         """What is recorded of derivatives and of `unknown` outputs."""
-        pairs = {f"{output}:{v}" for output, names in self._derivatives.items() for v in names}
+        pairs = {f"{output}:{v}" for output, names in self.derivatives.items() for v in names}
         return pairs | unknown.intersection(self._names)
 
     def arrays(self, steps: int) -> Mapping[str, Array]:
         """The first steps."""
-        recorded = dict(self._rows)
-        if self._reported:
-            recorded["report.iterations"] = self._iterations
-        recorded["substeps"] = self._substeps
+        recorded = {**self.rows, "substeps": self.substeps}
         return {name: rows[:steps] for name, rows in recorded.items()}
 
     def _current(self) -> dict[str, Array]:
@@ -78,7 +94,12 @@ class Record:
             name: call.outputs[name] if name in call.outputs else call.inputs[name]
             for name in self._names
         }
-        for output, variables in self._derivatives.items():
+        for output, variables in self.derivatives.items():
             values |= {f"{output}:{v}": call.derivatives[output][v] for v in variables}
-        values |= {f"report.{n}": call.report[n] for n in self._reported if n != "iterations"}
+        values |= {f"report.{n}": call.report[n] for n in self.reported if n != "iterations"}
         return {name: np.asarray(value) for name, value in values.items()}
+
+
+def new_rows(shape: Shape, dtype: np.dtype[Any]) -> Array:
+    """Rows in memory of the library, which keeps it for the next ones: fresh pages are dear."""
+    return Tensor.zeros(shape, dtype.name).numpy()

@@ -10,6 +10,7 @@ import numpy as np
 from neml2_capi._ffi.errors import ConvergenceError
 from neml2_capi._ffi.logs import CHANNELS
 from neml2_capi._ffi.tensor import Array
+from neml2_capi.driver.blocks import Blocks
 from neml2_capi.driver.forces import Table
 from neml2_capi.driver.increment import Increment
 from neml2_capi.driver.pace import Pace
@@ -49,13 +50,17 @@ class Stepping:
         record: Record,
         clock: Table,
         pace: Pace,
+        blocks: Blocks | None,
         give: Callable[[Array], Any],
         variables: Iterable[Variable],
     ) -> None:
-        """`give` makes of an array what is handed out; `variables` are the model's."""
+        """`blocks` make whole steps, unless they are made by increments alone.
+
+        `give` makes of an array what is handed out; `variables` are the model's.
+        """
         self._variables = tuple(variables)
         self._increment, self._record, self._clock = increment, record, clock
-        self._pace, self._give = pace, give
+        self._pace, self._blocks, self._give = pace, blocks, give
 
     def begin(self, *, is_solved: bool) -> None:
         """Record the initial state, and evaluate there what it does not tell.
@@ -77,8 +82,20 @@ class Stepping:
                 if self._record.complete(0, wanted):
                     break
 
-    def make(self, step: int) -> None:
-        """Go from one of the times to the next."""
+    def make(self, step: int) -> int:
+        """Go on from one of the times to the next, or over several steps; returns how many."""
+        made, good = 0, False
+        if self._blocks is not None and self._pace.whole:
+            made, good = self._blocks.run(step, self._clock.steps)
+            for each in range(step, step + made):
+                _log.debug("step %d: made, in 1 increments", each)
+        if good:
+            return made
+        self._make_one(step + made)
+        return made + 1
+
+    def _make_one(self, step: int) -> None:
+        """Make a step by increments, as many as it takes."""
         increment, pace = self._increment, self._pace
         begin, substeps = 0.0, 0
         while begin < 1.0:

@@ -18,6 +18,7 @@ from neml2_capi.driver.arguments import (
     names_of,
 )
 from neml2_capi.driver.control import Control
+from neml2_capi.driver.blocks import Blocks
 from neml2_capi.driver.forces import Force, Table, clock, force
 from neml2_capi.driver.given import Given, common_batch, initial_values, parameter_values
 from neml2_capi.driver.increment import Increment
@@ -166,20 +167,26 @@ def drive(
         derivatives=derivatives,
         control=controlled,
     )
+    rows = Record(increment.call, names, increment.recorded, clocked.steps, report, prescribed)
+    # Control finds strains step by step, and a capsule is of the points of one step.
+    by_step = controlled or model.options["capsule"]
     with increment.call:
         stepping = Stepping(
             increment,
-            Record(increment.call, names, increment.recorded, clocked.steps, report),
+            rows,
             clocked,
             Pace(least_step),
+            None if by_step else Blocks(model, roles, timed, increment, rows),
             giver(model, kinds.kind),
             (*model.inputs, *model.outputs),
         )
         stepping.begin(is_solved=not roles.series)
         with bar(clocked.steps - 1, 0, "step", progress) as shown:
-            for step in range(1, clocked.steps):
-                stepping.make(step)
-                shown.update(1)
+            step = 1
+            while step < clocked.steps:
+                made = stepping.make(step)
+                step += made
+                shown.update(made)
         return stepping.results(clocked.steps)
 
 

@@ -60,15 +60,32 @@ void arrays_overlap_where_they_share_an_element() {
   const auto at = [&](int offset, std::int64_t stride) {
     return Points{reinterpret_cast<char*>(memory + offset), stride};
   };
-  expect(overlap(at(0, 6), stress, at(0, 6), stress, 5), "an array and itself");
-  expect(!overlap(at(0, 6), stress, at(30, 6), stress, 5), "one after the other");
-  expect(overlap(at(0, 6), stress, at(29, 6), stress, 5), "one element in common");
-  expect(!overlap(at(0, 12), stress, at(6, 12), stress, 5), "interleaved, beside each other");
-  expect(!overlap(at(6, 13), stress, at(12, 13), slip, 5), "interleaved with a scalar");
-  expect(overlap(at(0, 12), stress, at(5, 12), stress, 5), "interleaved with one element in common");
-  expect(overlap(at(8, 12), stress, at(0, 12), stress, 5), "interleaved across the end of a stride");
-  expect(overlap(at(0, 0), stress, at(3, 12), stress, 5), "one value for all inside an array");
-  expect(overlap(at(0, 7), stress, at(6, 12), stress, 5), "unequal strides are not told apart");
+  expect(overlap(at(0, 6), stress, at(0, 6), stress, {5}), "an array and itself");
+  expect(!overlap(at(0, 6), stress, at(30, 6), stress, {5}), "one after the other");
+  expect(overlap(at(0, 6), stress, at(29, 6), stress, {5}), "one element in common");
+  expect(!overlap(at(0, 12), stress, at(6, 12), stress, {5}), "interleaved, beside each other");
+  expect(!overlap(at(6, 13), stress, at(12, 13), slip, {5}), "interleaved with a scalar");
+  expect(overlap(at(0, 12), stress, at(5, 12), stress, {5}), "interleaved with one element in common");
+  expect(overlap(at(8, 12), stress, at(0, 12), stress, {5}), "interleaved across the end of a stride");
+  expect(overlap(at(0, 0), stress, at(3, 12), stress, {5}), "one value for all inside an array");
+  expect(overlap(at(0, 7), stress, at(6, 12), stress, {5}), "unequal strides are not told apart");
+
+  const auto stepping = [&](int offset, std::int64_t stride, std::int64_t step) {
+    Points array = at(offset, stride);
+    array.step = step;
+    return array;
+  };
+  const Extent steps = {5, 3};
+  expect(!overlap(stepping(0, 6, 30), stress, at(90, 6), stress, steps), "a row behind the last step");
+  expect(overlap(stepping(0, 6, 30), stress, at(60, 6), stress, steps), "a row that is the last step");
+  expect(!overlap(stepping(0, 12, 60), stress, stepping(6, 12, 60), stress, steps), "interleaved in each step");
+  expect(!overlap(stepping(0, 36, 12), stress, stepping(6, 36, 12), stress, steps), "interleaved, steps within points");
+  expect(overlap(stepping(0, 12, 60), stress, stepping(5, 12, 60), stress, steps), "interleaved with one in common");
+  expect(!overlap(stepping(0, 6, 30), stress, at(30, 6), stress, {5, 1}), "one step reaches no further");
+  expect(!steps_overlap(stepping(0, 6, 30), stress, steps), "steps one after the other");
+  expect(!steps_overlap(stepping(0, 18, 6), stress, steps), "the steps of a point one after the other");
+  expect(steps_overlap(stepping(0, 6, 29), stress, steps), "steps with one element in common");
+  expect(steps_overlap(stepping(0, 6, 6), stress, steps), "a step over the next point");
 }
 
 void runs_of_equal_values_are_counted() {

@@ -36,6 +36,7 @@ from neml2_capi import (
     examples,
     experiments,
 )
+from neml2_capi.driver.blocks import Blocks
 from neml2_capi.driver.pace import Pace
 from neml2_capi.driver.series import Series
 
@@ -193,64 +194,58 @@ def test_history_becomes_older_step_by_step() -> None:
         arrays["x"] = step + 1
 
 
-def test_history_before_the_first_time(artifacts: Artifacts, seen: list[dict[str, Any]]) -> None:
+def test_history_before_the_first_time(artifacts: Artifacts) -> None:
+    """`t~2` is the first time itself, or what is given: the outputs tell which."""
     model = load(artifacts, "crystal")
     times, forces, initial = plan("crystal", 3)
     times = times + 7.0
     del initial["t~1"]
-    drive(model, times, forces, initial)
-    assert [inputs["t~2"] for inputs in seen[-3:]] == [times[0], times[0], times[1]]
-    drive(model, times, forces, {**initial, "t~1": 5.0})
-    assert [inputs["t~2"] for inputs in seen[-3:]] == [5.0, times[0], times[1]]
-    assert [inputs["t~1"] for inputs in seen[-3:]] == times[:-1].tolist()
+    for older in (times[0], 5.0):
+        given = initial if older == times[0] else {**initial, "t~1": older}
+        results = drive(model, times, forces, given)
+        by_steps = by_hand(model, times, forces, {**initial, "t~1": older})
+        for step, values in enumerate(by_steps, 1):
+            equal({name: results[name][step] for name in values}, values)
 
 
-@pytest.fixture
-def seen(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """The inputs of every evaluation."""
-    inputs: list[dict[str, Any]] = []
-    run = Call.__call__
-
-    def watched(call: Call) -> Mapping[str, Array]:
-        inputs.append({name: np.array(value) for name, value in call.inputs.items()})
-        return run(call)
-
-    monkeypatch.setattr(Call, "__call__", watched)
-    return inputs
-
-
-def test_arrays_change_places_and_are_not_copied(
-    viscoplastic: Model, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("record", [None, ["equivalent_plastic_strain"], []], ids=str)
+def test_steps_are_made_many_at_once_where_they_are_recorded(
+    viscoplastic: Model, monkeypatch: pytest.MonkeyPatch, record: list[str] | None
 ) -> None:
-    calls: list[Call] = []
-    arrays: list[dict[str, int]] = []
-    swap, run = Call.swap, Call.__call__
+    """All of 20 steps in two calls of the library, whatever is recorded of the history."""
+    made: list[int] = []
+    run = Blocks.run
 
-    def watched_swap(call: Call, history: str, current: str) -> None:
-        group = call.outputs if current in call.outputs else call.inputs
-        old, new = call.inputs[history], group[current]
-        values = np.array(old), np.array(new)
-        swap(call, history, current)
-        assert call.inputs[history] is new and group[current] is old
-        np.testing.assert_array_equal(old, values[0])
-        np.testing.assert_array_equal(new, values[1])
+    def watched(blocks: Blocks, step: int, steps: int) -> tuple[int, bool]:
+        of_this_call = run(blocks, step, steps)
+        made.append(of_this_call[0])
+        return of_this_call
 
-    def watched_run(call: Call) -> Mapping[str, Array]:
-        calls.append(call)
-        arrays.append({n: id(a) for n, a in (*call.inputs.items(), *call.outputs.items())})
-        return run(call)
+    monkeypatch.setattr(Blocks, "run", watched)
+    monkeypatch.setattr(Call, "__call__", None)  # no step is made by itself
+    results = drive(viscoplastic, TIMES, {"strain": STRAIN}, record=record)
+    assert made == [8, 12] and results["substeps"].tolist() == [0, *[1] * 20]
+    monkeypatch.undo()
+    functions = drive(viscoplastic, TIMES, {"strain": strain_at}, record=record)  # one step a call
+    equal(results, {name: functions[name] for name in results})
 
-    monkeypatch.setattr(Call, "swap", watched_swap)
-    monkeypatch.setattr(Call, "__call__", watched_run)
-    drive(viscoplastic, TIMES, {"strain": STRAIN})
-    assert len(arrays) == len(TIMES) - 1
-    assert len({id(call) for call in calls}) == 1  # bound once
-    assert len({array for step in arrays for array in step.values()}) == len(arrays[0])
-    for before, after in pairwise(arrays):
-        for history in viscoplastic.histories:
-            current = history.output or history.current or ""
-            assert after[history.input] == before[current]
-            assert after[current] == before[history.input]
+
+@pytest.mark.parametrize("kernels", ["auto", "off"])
+@pytest.mark.parametrize("record", [None, "X1"])
+def test_blocks_and_increments_make_the_same_steps(
+    artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch, kernels: str, record: str | None
+) -> None:
+    """Also before, at and behind steps that are cut."""
+    model = few_iterations(artifacts, 10)
+    model.options["kernels"] = kernels
+    forces = {"strain": STRAIN}
+    results = drive(model, TIMES, forces, report=True, record=record)
+    cut = np.flatnonzero(results["substeps"] > 1)
+    assert len(cut) > 2 and 8 < cut.max() < 20
+    monkeypatch.setattr(Blocks, "run", lambda *_: (0, False))
+    expected = drive(model, TIMES, forces, report=True, record=record)
+    assert list(results) == list(expected)
+    equal(results, expected)
 
 
 # ------------------------------------------------------------------------------------------------

@@ -1,0 +1,212 @@
+#include "capi/evaluation/transient.h"
+
+#include <algorithm>
+
+#include "capi/base/error.h"
+#include "capi/base/interrupt.h"
+#include "capi/base/log.h"
+#include "capi/evaluation/chunks.h"
+#include "capi/platform/process.h"
+
+namespace neml2_capi::model {
+namespace {
+
+// Beside the work of so many points it is little to begin a step.
+constexpr std::int64_t MOST_POINTS = 256;
+
+std::int64_t bytes_of(const Variable& variable) { return variable.point_shape.product() * itemsize(variable.dtype); }
+
+constexpr Part parts_of_steps[] = {Part::input, Part::output, Part::block, Part::parameter_block};
+
+}  // namespace
+
+Transient::Transient(const Plan& plan, const Bindings& first)
+    : plan_(plan), first_(first), steps_(first.steps), end_(first.steps) {
+  for (const Part part : {Part::jvp, Part::adjoint, Part::parameter_adjoint})
+    if (any_bound(first.of(part)))
+      throw Error(NEML2_ERROR_UNSUPPORTED, "",
+                  "Products with tangents or cotangents are not made through steps. Take their arrays back, and run "
+                  "one step after another, or bind derivatives.");
+  if (steps_ > 1) {
+    add_histories();
+    add_guesses();
+  }
+  add_places();
+  plan_.check(first_);
+}
+
+Transient::Place Transient::place(Part part, std::size_t index) const {
+  return {part, false, index, first_.of(part)[index].step * itemsize(plan_.model().variable(part, index).dtype)};
+}
+
+// A history that has steps of its own is read there.
+void Transient::add_histories() {
+  const auto histories = plan_.model().histories();
+  for (const Model::History& each : histories) {
+    const auto input = static_cast<std::size_t>(each.input);
+    if ((each.output < 0 && each.current < 0) || first_.inputs[input].step != 0) continue;
+    Carried carried{input,
+                    each.output < 0 ? place(Part::input, static_cast<std::size_t>(each.current))
+                                    : place(Part::output, static_cast<std::size_t>(each.output)),
+                    {}};
+    for (std::int64_t age = each.age; age > 0; --age) {
+      const auto same = std::ranges::find_if(histories, [&](const Model::History& other) {
+        return other.age == age && other.output == each.output && other.current == each.current;
+      });
+      const Variable& variable = plan_.model().variables(Kind::input)[input];
+      if (same == histories.end())
+        throw Error(NEML2_ERROR_UNSUPPORTED, variable.name,
+                    join("The history '", variable.name, "' cannot be carried from step to step: the model has no ",
+                         "history of age ", age, " that it comes from. Give it a step stride."));
+      carried.before.push_back(static_cast<std::size_t>(same->input));
+    }
+    check_source(carried);
+    carried_.push_back(std::move(carried));
+  }
+}
+
+// The solve of an output begins at the input of its name: where the output was before, unless that is prescribed.
+void Transient::add_guesses() {
+  const auto& inputs = plan_.model().variables(Kind::input);
+  const auto& outputs = plan_.model().variables(Kind::output);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const auto same = std::ranges::find(outputs, inputs[i].name, &Variable::name);
+    if (same == outputs.end() || first_.inputs[i].step != 0) continue;
+    Carried carried{i, place(Part::output, static_cast<std::size_t>(same - outputs.begin())), {i}};
+    check_source(carried);
+    carried_.push_back(std::move(carried));
+  }
+}
+
+void Transient::check_source(const Carried& carried) const {
+  if (carried.source.part == Part::input) return;
+  const std::string& input = plan_.model().variables(Kind::input)[carried.input].name;
+  const std::string& output = plan_.model().variables(Kind::output)[carried.source.index].name;
+  const Points& array = carried.source.of(first_);
+  if (!array.data)
+    throw Error(NEML2_ERROR_MISSING, output,
+                join("The output '", output, "' is not bound, and is the input '", input,
+                     "' of the next step: call neml2_call_bind()."));
+  if (carried.age() > 1 && array.step == 0)
+    throw Error(NEML2_ERROR_SHAPE, output,
+                join("The output '", output, "' has no step stride, and is the input '", input, "' ", carried.age(),
+                     " steps later: give it an array with a row for each step, and its stride."));
+}
+
+bool Transient::is_carried(const Place& output) const {
+  return std::ranges::any_of(carried_, [&](const Carried& each) {
+    return each.source.part == Part::output && each.source.index == output.index;
+  });
+}
+
+void Transient::add_places() {
+  const auto add = [this](const Place& place) {
+    const bool is_given = !place.is_report && model::is_given(place.part);
+    if (!place.of(first_).data) return;
+    if (!place.is_report) bytes_per_point_ += bytes_of(plan_.model().variable(place.part, place.index));
+    if (place.bytes != 0)
+      moving_.push_back(place);
+    else if (!is_given && !(place.part == Part::output && !place.is_report && is_carried(place)))
+      last_.push_back(place);
+  };
+  for (const Part part : parts_of_steps)
+    for (std::size_t i = 0; i < first_.of(part).size(); ++i) add(place(part, i));
+  for (std::size_t kind = 0; kind < std::size(first_.report); ++kind) {
+    const bool counts = kind == NEML2_REPORT_STATUS || kind == NEML2_REPORT_ITERATIONS;
+    const std::int64_t size = counts ? sizeof(std::int32_t) : sizeof(double);
+    add({Part::output, true, kind, first_.report[kind].step * size});
+  }
+}
+
+Bindings Transient::at(std::int64_t step) const {
+  Bindings bindings = first_;
+  go_to(step, bindings);
+  return bindings;
+}
+
+void Transient::go_to(std::int64_t step, Bindings& bindings) const {
+  for (const Place& place : moving_) place.of(bindings).data = place.of(first_).data + step * place.bytes;
+  for (const Place& place : last_) place.of(bindings).data = step + 1 == steps_ ? place.of(first_).data : nullptr;
+  for (const Carried& each : carried_) {
+    Points& input = bindings.inputs[each.input];
+    if (step < each.age()) {
+      input = first_.inputs[each.before[static_cast<std::size_t>(step)]];
+      continue;
+    }
+    input = each.source.of(first_);
+    input.data += (step - each.age()) * each.source.bytes;
+    bindings.copies[each.input] = is_in_place(each);
+  }
+}
+
+// Tells whether an output is written over what it was a step before.
+bool Transient::is_in_place(const Carried& carried) {
+  return carried.source.part == Part::output && carried.source.bytes == 0;
+}
+
+Route::ChunkSize Transient::chunk_size(const Options& options, const Request& request) const {
+  const ChunkSize chunk = plan_.route().chunk_size(options, request);
+  if (chunk.shared != 0) return chunk;
+  constexpr std::int64_t vector = 16;
+  std::int64_t most = std::clamp(platform::level2_cache() / 2 / bytes_per_point_, vector, MOST_POINTS);
+  if (plan_.threads() > 1) most = std::min(most, (request.points / (4 * plan_.threads()) / vector + 1) * vector);
+  return {std::min(chunk.most, most), 0};
+}
+
+std::int64_t Transient::end_of_range(const Options& options, const Bindings& bindings, std::int64_t begin,
+                                     std::int64_t size) const {
+  return plan_.route().end_of_range(options, bindings, begin, size);
+}
+
+Tally Transient::run(Workspace& workspace) {
+  run_all(workspace);
+  Tally tally = std::move(tally_);
+  tally.count[NEML2_OK] = first_.points;
+  for (std::int32_t status = NEML2_NON_FINITE; status <= NEML2_SINGULAR; ++status)
+    tally.count[NEML2_OK] -= tally.count[status];
+  const bool keeps_last = !last_.empty() || std::ranges::any_of(carried_, is_in_place);
+  if (keeps_last && made() > 0 && made() < steps_) {  // other points went on, and wrote where one step has room
+    steps_ = made();
+    run_all(workspace);
+  }
+  return tally;
+}
+
+void Transient::run_all(Workspace& workspace) {
+  // Capsules and the log of solves are about all points of a step.
+  if (plan_.options().capsule() || log::on(log::Channel::newton, log::Level::info)) return run_step_by_step(workspace);
+  const std::int64_t size = chunk_size(plan_.options(), plan_.request()).most;
+  Chunks(plan_, *this, first_, size).run(plan_.threads(), workspace);
+}
+
+void Transient::run_step_by_step(Workspace& workspace) {
+  Bindings bindings = first_;
+  for (std::int64_t step = 0; step < made(); ++step) {
+    go_to(step, bindings);
+    workspace.forget();
+    note(step, plan_.run(bindings, workspace));
+  }
+}
+
+void Transient::run(const Plan& plan, const Bindings& first, const Range& range, Workspace& workspace, Tally&) const {
+  Bindings bindings = first;
+  for (std::int64_t step = 0; step < steps_ && step <= end_.load(std::memory_order_relaxed); ++step) {
+    interrupt::check();
+    go_to(step, bindings);
+    workspace.forget();
+    Tally tally;
+    plan.route().run(plan, bindings, range, workspace, tally);
+    note(step, tally);
+  }
+}
+
+void Transient::note(std::int64_t step, const Tally& tally) const {
+  if (tally.worst() == NEML2_OK) return;
+  const std::lock_guard lock(mutex_);
+  if (step == end_.load(std::memory_order_relaxed)) return tally_.add(tally);
+  if (step > end_.load(std::memory_order_relaxed)) return;
+  tally_ = tally;
+  end_.store(step, std::memory_order_relaxed);
+}
+
+}  // namespace neml2_capi::model

@@ -1,0 +1,82 @@
+// A transient: points through several steps. A chunk of points goes through all of them before the next one begins, so
+// that its history stays in the cache.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "capi/base/locks.h"
+#include "capi/evaluation/plan.h"
+
+namespace neml2_capi::model {
+
+class Transient final : public Route {
+ public:
+  // `first` are the arrays of the first step. Both must outlive it. Throws NEML2_ERROR_MISSING, _SHAPE or _UNSUPPORTED if
+  // history cannot be carried from step to step.
+  Transient(const Plan& plan, const Bindings& first);
+
+  // Makes steps until one is not NEML2_OK at all points. Returns the counts of that step, or of the last one.
+  Tally run(Workspace& workspace);
+  // The number of steps that all points made with NEML2_OK.
+  std::int64_t made() const { return end_.load(std::memory_order_relaxed); }
+  // The arrays of a step.
+  Bindings at(std::int64_t step) const;
+
+  bool gives(const Request&, const Options&) const override { return true; }
+  void check(const Options&, std::int64_t) const override {}
+  ChunkSize chunk_size(const Options& options, const Request& request) const override;
+  std::int64_t end_of_range(const Options& options, const Bindings& bindings, std::int64_t begin,
+                            std::int64_t size) const override;
+  // Takes the points of a range through all steps.
+  void run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace& workspace,
+           Tally& tally) const override;
+
+ private:
+  // An array of the bindings, of a part or of the report, and the bytes from a step to the next.
+  struct Place {
+    Part part;
+    bool is_report;
+    std::size_t index;
+    std::int64_t bytes;
+
+    const Points& of(const Bindings& bindings) const {
+      return is_report ? bindings.report[index] : bindings.of(part)[index];
+    }
+    Points& of(Bindings& bindings) const { return is_report ? bindings.report[index] : bindings.of(part)[index]; }
+  };
+  // An input that is what `source` was some steps before.
+  struct Carried {
+    std::size_t input;
+    Place source;
+    std::vector<std::size_t> before;  // the inputs that it is in the first steps
+    std::int64_t age() const { return static_cast<std::int64_t>(before.size()); }
+  };
+
+  void add_histories();
+  void add_guesses();
+  void add_places();
+  Place place(Part part, std::size_t index) const;
+  void check_source(const Carried& carried) const;
+  bool is_carried(const Place& output) const;
+  static bool is_in_place(const Carried& carried);
+  void go_to(std::int64_t step, Bindings& bindings) const;
+  void note(std::int64_t step, const Tally& tally) const;
+  void run_all(Workspace& workspace);
+  void run_step_by_step(Workspace& workspace);
+
+  const Plan& plan_;
+  const Bindings& first_;
+  std::vector<Carried> carried_;
+  std::vector<Place> moving_;  // with a step stride
+  std::vector<Place> last_;    // written in the last step only
+  std::int64_t steps_, bytes_per_point_ = 1;
+
+  mutable std::atomic<std::int64_t> end_;  // the first step that was not good, as far as is known
+  mutable locks::FreedMutex mutex_;        // guards the tally of that step
+  mutable Tally tally_;
+};
+
+}  // namespace neml2_capi::model
