@@ -30,9 +30,8 @@ def loading(points: int, steps: int) -> tuple[np.ndarray, np.ndarray]:
 
 def of_calls(model: Model, times: np.ndarray, strain: np.ndarray) -> tuple[float, np.ndarray]:
     """Seconds in the calls of all steps, and the last stress."""
-    inputs = {
-        variable.name: np.zeros((strain.shape[1], *variable.point_shape)) for variable in model.inputs
-    }
+    points = strain.shape[1]
+    inputs = {each.name: np.zeros((points, *each.point_shape)) for each in model.inputs}
     call = model.bind(inputs, report=True)
     histories = [(h.input, h.output or h.current or "") for h in model.histories]
     taken = 0.0

@@ -179,8 +179,7 @@ void set_step_stride(Points& array, const std::string& what, std::int64_t stride
     throw Error(NEML2_ERROR_MISSING, what,
                 join("There is no array of '", what, "' whose step stride could be set: bind it first."));
   if (stride < 0)
-    throw Error(NEML2_ERROR_SHAPE, what,
-                join("The step stride of '", what, "' must be 0 or more; got ", stride, "."));
+    throw Error(NEML2_ERROR_SHAPE, what, join("The step stride of '", what, "' must be 0 or more; got ", stride, "."));
   array.step = stride;
 }
 
@@ -205,7 +204,8 @@ Points& block_of(CallObject& call, std::int32_t kind, const char* output, const 
 // Returns the array of a report.
 Points& report_of(CallObject& call, std::int32_t kind) {
   if (kind < NEML2_REPORT_STATUS || kind > NEML2_REPORT_SUGGESTED_CUT)
-    throw Error(NEML2_ERROR_ARGUMENT, "kind", join("There is no report ", kind, "; see NEML2_REPORT_STATUS and the others."));
+    throw Error(NEML2_ERROR_ARGUMENT, "kind",
+                join("There is no report ", kind, "; see NEML2_REPORT_STATUS and the others."));
   return bindings_of(call).report[kind];
 }
 
@@ -314,8 +314,7 @@ int32_t neml2_call_run_steps(int64_t* made, neml2_call* call, int64_t npoints, i
   return guarded([&] {
     const Alone own(call, "call");
     if (nsteps < 0)
-      throw Error(NEML2_ERROR_ARGUMENT, "nsteps",
-                  join("The number of steps must be 0 or more; got ", nsteps, "."));
+      throw Error(NEML2_ERROR_ARGUMENT, "nsteps", join("The number of steps must be 0 or more; got ", nsteps, "."));
     CallObject& bound = *own;
     require_plan(bound, npoints, std::max<std::int64_t>(nsteps, 1));
     std::int32_t status = NEML2_OK;

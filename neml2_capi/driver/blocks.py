@@ -152,7 +152,7 @@ class Blocks(Handle):
             check(_STEP_STRIDES[place.key[0]](self._pointer[0], *place.leading, stride))
 
     def _carry(self, last: int, made: int) -> None:
-        """Put history where increments read it, after so many steps, of which `last` is the last."""
+        """Put history where increments read it, after `made` steps up to the last one."""
         inputs = self._call.inputs
         for series in self._roles.series:
             for age in range(series.depth, 0, -1):

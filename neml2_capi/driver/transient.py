@@ -17,8 +17,8 @@ from neml2_capi.driver.arguments import (
     check_text,
     names_of,
 )
-from neml2_capi.driver.control import Control
 from neml2_capi.driver.blocks import Blocks
+from neml2_capi.driver.control import Control
 from neml2_capi.driver.forces import Force, Table, clock, force
 from neml2_capi.driver.given import Given, common_batch, initial_values, parameter_values
 from neml2_capi.driver.increment import Increment

@@ -60,7 +60,8 @@ static neml2_call *replay(arrays *a, layout given, layout results) {
   CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain~1", zero, NEML2_FLOAT64, 0));
   for (int i = 0; i < VISCOPLASTIC_OUTPUTS; ++i) {
     const int64_t offset = viscoplastic_state[i].offset;
-    CHECK_OK(neml2_call_bind(call, NEML2_INPUT, viscoplastic_state[i].old_name, start[0] + offset, NEML2_FLOAT64, STATE));
+    CHECK_OK(
+        neml2_call_bind(call, NEML2_INPUT, viscoplastic_state[i].old_name, start[0] + offset, NEML2_FLOAT64, STATE));
     bind(call, NEML2_OUTPUT, viscoplastic_state[i].name, a->state[0] + offset, STATE, results);
   }
   CHECK_OK(neml2_call_bind_report(call, NEML2_REPORT_STATUS, a->status, results.point));
@@ -137,7 +138,8 @@ static void a_step_fails(void) {
     CHECK_SAYS("the input 'strain' is not finite");
     expect(__LINE__, &a, layouts[i], i == 1 ? BAD_STEP - 1 : 0, BAD_STEP);
     if (i == 0)
-      for (int p = 0; p < N; ++p) CHECK(a.status[place(by_step, BAD_STEP, p)] == (p == BAD_POINT ? NEML2_NON_FINITE : 0));
+      for (int p = 0; p < N; ++p)
+        CHECK(a.status[place(by_step, BAD_STEP, p)] == (p == BAD_POINT ? NEML2_NON_FINITE : 0));
     /* The first step of all: nothing is made. */
     a.strain[1][2] = NAN;
     CHECK_STATUS(NEML2_NON_FINITE, neml2_call_run_steps(&made, call, N, STEPS));
@@ -254,8 +256,8 @@ static void tangents(void) {
   neml2_call_free(&call);
 }
 
-static void (*const tests[])(void) = {every_layout,        chunks_and_threads, a_step_fails, points_do_not_converge,
-                                      one_after_the_other, mistakes};
+static void (*const tests[])(void) = {every_layout,           chunks_and_threads,  a_step_fails,
+                                      points_do_not_converge, one_after_the_other, mistakes};
 
 int main(void) {
   /* On kernels, and on packages. */

@@ -203,7 +203,7 @@ def test_history_before_the_first_time(artifacts: Artifacts) -> None:
     for older in (times[0], 5.0):
         given = initial if older == times[0] else {**initial, "t~1": older}
         results = drive(model, times, forces, given)
-        by_steps = by_hand(model, times, forces, {**initial, "t~1": older})
+        by_steps = by_hand(model, times, forces, {**initial, "t~1": np.float64(older)})
         for step, values in enumerate(by_steps, 1):
             equal({name: results[name][step] for name in values}, values)
 

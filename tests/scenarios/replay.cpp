@@ -34,7 +34,7 @@ int main() {
       CHECK(std::equal(points.state.begin(), points.state.end(), state.begin() + static_cast<long>((k - 1) * n)));
       points.accept();
     }
-    scenario::print_points("state", {state.end() - n, state.end()}, 19);
+    scenario::print_points("state", std::vector<scenario::State>(state.end() - n, state.end()), 19);
 
     // Four iterations are too few once the strain turns.
     model.set_option("miters", 5);
