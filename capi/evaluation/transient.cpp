@@ -11,8 +11,8 @@
 namespace neml2_capi::model {
 namespace {
 
-// Beside the work of so many points it is little to begin a step.
-constexpr std::int64_t MOST_POINTS = 256;
+// Beside so many points it is little to begin a step, and memory is read in long runs.
+constexpr std::int64_t MOST_POINTS = 2048;
 
 std::int64_t bytes_of(const Variable& variable) { return variable.point_shape.product() * itemsize(variable.dtype); }
 
@@ -148,7 +148,8 @@ Route::ChunkSize Transient::chunk_size(const Options& options, const Request& re
   const ChunkSize chunk = plan_.route().chunk_size(options, request);
   if (chunk.shared != 0) return chunk;
   constexpr std::int64_t vector = 16;
-  std::int64_t most = std::clamp(platform::level2_cache() / 2 / bytes_per_point_, vector, MOST_POINTS);
+  const std::int64_t in_cache = platform::level2_cache() / 2 / bytes_per_point_;
+  std::int64_t most = std::clamp(in_cache / vector * vector, vector, MOST_POINTS);
   if (plan_.threads() > 1) most = std::min(most, (request.points / (4 * plan_.threads()) / vector + 1) * vector);
   return {std::min(chunk.most, most), 0};
 }

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neml2_capi._ffi.tensor import Array, Tensor
-from neml2_capi.driver.forces import Force, Shape, write_ends
+from neml2_capi._ffi.tensor import Array
+from neml2_capi.driver.forces import Force, write_ends
+from neml2_capi.driver.memory import new_rows
 
 if TYPE_CHECKING:
     from neml2_capi.model.call import Call
@@ -41,7 +42,7 @@ class Record:
             for name, value in self._current().items()
         }
         if report:
-            self.rows["report.iterations"] = new_rows((steps, *call.batch), np.dtype(np.int32))
+            self.rows["report.iterations"] = np.zeros((steps, *call.batch), np.int32)
         #: The forces that are recorded.
         self.forces = {n: forces[n] for n in names if n not in call.outputs and n in forces}
 
@@ -98,8 +99,3 @@ class Record:
             values |= {f"{output}:{v}": call.derivatives[output][v] for v in variables}
         values |= {f"report.{n}": call.report[n] for n in self.reported if n != "iterations"}
         return {name: np.asarray(value) for name, value in values.items()}
-
-
-def new_rows(shape: Shape, dtype: np.dtype[Any]) -> Array:
-    """Rows in memory of the library, which keeps it for the next ones: fresh pages are dear."""
-    return Tensor.zeros(shape, dtype.name).numpy()

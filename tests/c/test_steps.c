@@ -165,6 +165,18 @@ static void points_do_not_converge(void) {
   neml2_call_free(&call);
 }
 
+/* Some chunks have gone on when a later one fails. */
+static void chunks_that_fail(void) {
+  CHECK_OK(neml2_model_option_set_number(model, "chunk", 64));
+  for (int threads = 1; threads <= 2; ++threads) {
+    CHECK_OK(neml2_model_option_set_number(model, "threads", threads));
+    a_step_fails();
+    points_do_not_converge();
+  }
+  CHECK_OK(neml2_model_option_set_number(model, "chunk", 0));
+  CHECK_OK(neml2_model_option_set_number(model, "threads", 1));
+}
+
 /* A history goes on where the last one ended. */
 static void one_after_the_other(void) {
   static arrays a;
@@ -256,8 +268,8 @@ static void tangents(void) {
   neml2_call_free(&call);
 }
 
-static void (*const tests[])(void) = {every_layout,           chunks_and_threads,  a_step_fails,
-                                      points_do_not_converge, one_after_the_other, mistakes};
+static void (*const tests[])(void) = {every_layout,     chunks_and_threads,  a_step_fails, points_do_not_converge,
+                                      chunks_that_fail, one_after_the_other, mistakes};
 
 int main(void) {
   /* On kernels, and on packages. */

@@ -359,6 +359,16 @@ def test_derivatives_are_recorded(artifacts: Artifacts) -> None:
     assert relative_error(results["stress:strain"][0, 0], elastic) < 1e-9
 
 
+def test_records_take_memory_that_nobody_uses_any_more(model: Model) -> None:
+    strain = np.zeros((20, 2000, 6))
+    first = drive(model, np.arange(20.0), {"strain": strain + 1e-3})
+    address, kept = first["stress"].ctypes.data, first["strain"][7, 3:5]
+    del first
+    second = drive(model, np.arange(20.0), {"strain": strain + 2e-3})
+    assert second["stress"].ctypes.data == address
+    assert (kept == 1e-3).all()  # a view of it holds an array
+
+
 # ------------------------------------------------------------------------------------------------
 # Increments that are cut
 # ------------------------------------------------------------------------------------------------

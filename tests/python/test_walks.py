@@ -163,7 +163,8 @@ def test_each_function_on_kernels_calls_the_next_when_it_runs(tmp_path: Path) ->
     walk = walk[: walk.index("walk") + 1]  # the rest is inline
 
     def is_of(name: str, function: str) -> bool:
-        return bool(re.search(rf"\b{function.replace('::', '(<.+>)?::')}(<.+>)?(\(|$)", name))
+        called = function.replace("::", "(<.+>)?::")
+        return bool(re.search(rf"\b{called}(<.+>)?(\(|$|::{{lambda)", name))
 
     pairs = called(trace)
     for one, other in pairwise(walk):

@@ -141,6 +141,7 @@ static void calls(const neml2_model *model) {
   double stress[POINTS][6], expected[POINTS][6], tangent[POINTS][6][6];
   int32_t status[POINTS] = {-1, -1, -1};
   int asked = 0;
+  int64_t made = 0;
   neml2_call *call = NULL;
   hooke(expected, young, strain);
   CHECK_OK(neml2_interrupt_set(never, &asked));
@@ -159,6 +160,15 @@ static void calls(const neml2_model *model) {
     CHECK_NEAR(6, product, expected[p], 1e-12);
     CHECK(status[p] == NEML2_OK);
   }
+  /* Each point as a step. */
+  CHECK_OK(neml2_call_step_stride_set(call, NEML2_INPUT, "strain", 6));
+  CHECK_OK(neml2_call_step_stride_set(call, NEML2_OUTPUT, "stress", 6));
+  CHECK_OK(neml2_call_derivative_step_stride_set(call, NEML2_INPUT, "stress", "strain", 36));
+  CHECK_OK(neml2_call_report_step_stride_set(call, NEML2_REPORT_STATUS, 1));
+  memset(stress, 0, sizeof stress);
+  CHECK_OK(neml2_call_run_steps(&made, call, 1, POINTS));
+  CHECK(made == POINTS);
+  CHECK_NEAR(6 * POINTS, stress, expected[0], 1e-12);
   neml2_call_free(&call);
   neml2_call_free(&call);
   CHECK_OK(neml2_interrupt_set(NULL, NULL));
