@@ -242,9 +242,9 @@ module neml2_capi_internal
   type, extends(object) :: neml2_call
   contains
     ! begin generated: neml2_call
+    procedure :: run_steps => call_run_steps
     procedure :: create => call_create
     procedure :: bind_report => call_bind_report
-    procedure :: run_steps => call_run_steps
     procedure :: bind_input => call_bind_input
     procedure :: bind_output => call_bind_output
     procedure :: bind_parameter => call_bind_parameter
@@ -1614,14 +1614,15 @@ contains
   ! residual norms from the initial guess on and NaN after the last, (iteration, point), with the option miters or more
   ! as its first extent. neml2_report_status and neml2_report_iterations are of int32, the others of real64.
   != call_bind_report: by_hand
-  subroutine call_bind_report(self, kind, array, stat, errmsg)
+  subroutine call_bind_report(self, kind, array, stat, errmsg, stride, step_stride)
     class(neml2_call), intent(in) :: self
     integer(int32), intent(in) :: kind
     type(neml2_view), intent(in) :: array
+    integer, intent(in), optional :: stride, step_stride
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = do_call_bind_report(self, kind, array)
+    outcome = do_call_bind_report(self, kind, array, stride, step_stride)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine call_bind_report
