@@ -119,8 +119,9 @@ module neml2_capi_internal
   character(*), parameter :: role_names(neml2_input:report) = &
     [character(12) :: "input", "output", "parameter", "unknown", "tangent of", "jvp of", "cotangent of", "adjoint of", &
                       "adjoint of", "derivative", "derivative", "report"]
-  character(*), parameter :: report_names(neml2_report_status:neml2_report_suggested_cut) = &
-    [character(16) :: "status", "iterations", "residual norm", "residual history", "suggested cut"]
+  character(*), parameter :: report_names(neml2_report_status:neml2_report_rescue_solves) = &
+    [character(16) :: "status", "iterations", "residual norm", "residual history", "suggested cut", &
+                      "rescue solves"]
   character(*), parameter :: kind_names(neml2_float64:neml2_int32) = &
     [character(6) :: "real64", "real32", "int64", "int32"]
   integer(int64), parameter :: bytes(neml2_float64:neml2_int32) = [8, 4, 8, 4]
@@ -1238,7 +1239,8 @@ contains
     type(neml2_view), intent(in) :: array
     integer, intent(in), optional :: stride, step_stride
     integer(int32) :: dtype
-    dtype = merge(neml2_int32, neml2_float64, any(kind == [neml2_report_status, neml2_report_iterations]))
+    dtype = merge(neml2_int32, neml2_float64, any(kind == [neml2_report_status, neml2_report_iterations, &
+                                                           neml2_report_rescue_solves]))
     if (kind < lbound(report_names, 1) .or. kind > ubound(report_names, 1)) then
       outcome = raised(neml2_error_argument, "kind", "There is no report of the kind "//decimal(int(kind, int64))//".")
     else if (allocated(array%extents) .and. array%dtype /= dtype) then
@@ -1521,7 +1523,7 @@ contains
     call list_variables(neml2_parameter, [neml2_parameter, neml2_parameter_adjoint])
     call list_derivatives(neml2_input, derivative)
     call list_derivatives(neml2_parameter, parameter_derivative)
-    do kind = neml2_report_status, neml2_report_suggested_cut
+    do kind = neml2_report_status, neml2_report_rescue_solves
       call list(report, trim(report_names(kind)), [integer(int64) ::])
     end do
 
@@ -1612,7 +1614,8 @@ contains
 
   ! Bind an array that receives what became of each point: (point), or for neml2_report_residual_history, which has the
   ! residual norms from the initial guess on and NaN after the last, (iteration, point), with the option miters or more
-  ! as its first extent. neml2_report_status and neml2_report_iterations are of int32, the others of real64.
+  ! as its first extent. neml2_report_status, neml2_report_iterations and neml2_report_rescue_solves are of int32, the
+  ! others of real64.
   != call_bind_report: by_hand
   subroutine call_bind_report(self, kind, array, stat, errmsg, stride, step_stride)
     class(neml2_call), intent(in) :: self
@@ -3134,8 +3137,8 @@ module neml2_capi
   public :: neml2_output, neml2_parameter, neml2_unknown, neml2_tangent, neml2_jvp, neml2_cotangent, neml2_adjoint
   public :: neml2_parameter_adjoint, neml2_output_first, neml2_input_first, neml2_report_status
   public :: neml2_report_iterations, neml2_report_residual_norm, neml2_report_residual_history
-  public :: neml2_report_suggested_cut, neml2_log_silent, neml2_log_warning, neml2_log_info, neml2_log_debug
-  public :: neml2_log_length
+  public :: neml2_report_suggested_cut, neml2_report_rescue_solves, neml2_log_silent, neml2_log_warning
+  public :: neml2_log_info, neml2_log_debug, neml2_log_length
   ! end generated
 end module neml2_capi
 

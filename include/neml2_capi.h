@@ -522,9 +522,12 @@ enum neml2_report_kind {
   NEML2_REPORT_RESIDUAL_HISTORY = 3, /**< float64, `miters` values: |r| at the initial guess and after each step of
                                           the last implicit segment, with substeps of its whole increment; NaN
                                           beyond */
-  NEML2_REPORT_SUGGESTED_CUT = 4     /**< float64: by what to multiply the increment before another try: 0.5 if the
+  NEML2_REPORT_SUGGESTED_CUT = 4,    /**< float64: by what to multiply the increment before another try: 0.5 if the
                                           residual was going down, 0.25 if it was not, 1 if the point converged, or if
                                           no smaller step helps: NON_FINITE, or the step is zero already */
+  NEML2_REPORT_RESCUE_SOLVES = 5     /**< int32: solves by which the option rescue went on after a point had not
+                                          converged: 0: none; 1: the same equations with a line search; more: the
+                                          stages of a homotopy, too. Their steps count among the iterations */
 };
 
 /** Bind an array of the report, one of NEML2_REPORT_*, of the type named there. The point stride is 1 or more, and for
@@ -693,7 +696,7 @@ NEML2_CAPI int32_t neml2_model_jacobian(neml2_tensor *outputs[], neml2_tensor *b
                                         neml2_tensor *const parameters[]);
 
 /** A tensor of a report: shape (*B). RESIDUAL_HISTORY has (*B, miters), and exists only if the option collect_history
- *  was 1. Owned.
+ *  was 1; RESCUE_SOLVES exists only if the option rescue was more than 0. Owned.
  *  Threads: any. */
 NEML2_CAPI int32_t neml2_report_get(neml2_tensor **out, const neml2_report *report, int32_t kind);
 
@@ -751,6 +754,12 @@ NEML2_CAPI int32_t neml2_model_parameter_set(neml2_model *model, const char *nam
  *   kernels          text     "auto": the artifact's point kernels run instead of the packages if they can compute all
  *                             that is requested; results agree to round-off. "off": never. "required": always, and an
  *                             error says what they cannot do
+ *   rescue           number   the most solves by which a point that did not converge is rescued; 0, the default: none.
+ *                             The first solves the same equations again, with a line search and pivots of its own. The
+ *                             others are a homotopy: inputs `x` that have an `x~1` move from it to `x`, in steps that
+ *                             adapt, from solution to solution; the last one is of the equations of the step. Points
+ *                             that are rescued are NEML2_OK, all others have the same bits as without. 100 is enough;
+ *                             plug-ins have it
  *   capsule          text     a folder, to which a call that fails is written for `neml2-capi replay`; empty, the
  *                             default, for nowhere. The environment variable NEML2_CAPI_CAPSULE names it, too
  *

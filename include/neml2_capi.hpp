@@ -785,7 +785,7 @@ class Report : public detail::Handle<neml2_report, neml2_report_free> {
   using Handle::Handle;
 
   /** One of NEML2_REPORT_*: shape (*B), or (*B, miters) for the residual history, which is there only if the option
-   *  collect_history is 1. */
+   *  collect_history is 1. The solves of a rescue are there only if the option rescue is more than 0. */
   Tensor get_tensor(int32_t kind) const { return Tensor(detail::made(neml2_report_get, get(), kind)); }
 
   Tensor status() const { return get_tensor(NEML2_REPORT_STATUS); }                     /**< int32 */
@@ -793,6 +793,7 @@ class Report : public detail::Handle<neml2_report, neml2_report_free> {
   Tensor residual_norm() const { return get_tensor(NEML2_REPORT_RESIDUAL_NORM); }       /**< float64 */
   Tensor residual_history() const { return get_tensor(NEML2_REPORT_RESIDUAL_HISTORY); } /**< float64 */
   Tensor suggested_cut() const { return get_tensor(NEML2_REPORT_SUGGESTED_CUT); }       /**< float64 */
+  Tensor rescue_solves() const { return get_tensor(NEML2_REPORT_RESCUE_SOLVES); }       /**< int32 */
 
   /** The last iterate of an unknown, counted among Model::variables(NEML2_UNKNOWN), where the solve failed. */
   Tensor unknown(int64_t index) const { return Tensor(detail::made(neml2_report_get_unknown, get(), index)); }
@@ -1178,10 +1179,11 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
     return bind_variable(NEML2_PARAMETER_ADJOINT, parameter, array, stride);
   }
 
-  /** An array of the report, one of NEML2_REPORT_*: int32_t for status and iterations, double for the others. Without a
-   *  stride, the points of a residual history are as far apart as the option miters is now. */
+  /** An array of the report, one of NEML2_REPORT_*: int32_t for status, iterations and the solves of a rescue, double for
+   *  the others. Without a stride, the points of a residual history are as far apart as the option miters is now. */
   Call& bind_report(int32_t kind, const Array& array, int64_t stride = dense, int64_t step_stride = 0) {
-    const bool counts = kind == NEML2_REPORT_STATUS || kind == NEML2_REPORT_ITERATIONS;
+    const bool counts =
+        kind == NEML2_REPORT_STATUS || kind == NEML2_REPORT_ITERATIONS || kind == NEML2_REPORT_RESCUE_SOLVES;
     const int32_t wanted = counts ? NEML2_INT32 : NEML2_FLOAT64;
     const std::string label = report_name(kind);
     if (!label.empty() && array.dtype() != 0 && array.dtype() != wanted)
@@ -1228,8 +1230,9 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
   };
 
   static const char* report_name(int32_t kind) {
-    constexpr const char* names[] = {"status", "iterations", "residual norm", "residual history", "suggested cut"};
-    return kind >= NEML2_REPORT_STATUS && kind <= NEML2_REPORT_SUGGESTED_CUT ? names[kind] : "";
+    constexpr const char* names[] = {"status",           "iterations",    "residual norm",
+                                     "residual history", "suggested cut", "rescue solves"};
+    return kind >= NEML2_REPORT_STATUS && kind <= NEML2_REPORT_RESCUE_SOLVES ? names[kind] : "";
   }
 
   /* A role's name in messages, and the kind of its variables. */

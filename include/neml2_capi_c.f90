@@ -88,6 +88,7 @@ module neml2_capi_c
   integer(int32), parameter, public :: neml2_report_residual_norm = 2
   integer(int32), parameter, public :: neml2_report_residual_history = 3
   integer(int32), parameter, public :: neml2_report_suggested_cut = 4
+  integer(int32), parameter, public :: neml2_report_rescue_solves = 5
 
   ! Levels; a channel has the records up to its own.
   integer(int32), parameter, public :: neml2_log_silent = 0

@@ -116,13 +116,16 @@ std::unique_ptr<ReportObject> bind_report(const model::Model& model, const Dims&
                                           model::Bindings& bindings) {
   auto report = std::make_unique<ReportObject>();
   auto& tensors = report->tensors;
-  tensors = {Tensor::zeros(DType::int32, batch), Tensor::zeros(DType::int32, batch),
-             Tensor::zeros(DType::float64, batch), Tensor(), Tensor::zeros(DType::float64, batch)};
   const std::int64_t miters = options.miters();
-  if (options.collect_history())
-    tensors[NEML2_REPORT_RESIDUAL_HISTORY] = Tensor::empty(DType::float64, batch.then({miters}));
-  for (std::size_t kind = 0; kind < tensors.size(); ++kind)
-    bindings.report[kind] = {tensors[kind].data_as<char>(), kind == NEML2_REPORT_RESIDUAL_HISTORY ? miters : 1};
+  for (int kind = 0; kind < model::num_reports; ++kind) {
+    const bool history = kind == NEML2_REPORT_RESIDUAL_HISTORY, rescue = kind == NEML2_REPORT_RESCUE_SOLVES;
+    const DType dtype = model::dtype_of_report(kind);
+    if (history)
+      tensors.push_back(options.collect_history() ? Tensor::empty(dtype, batch.then({miters})) : Tensor());
+    else
+      tensors.push_back(rescue && options.rescue() == 0 ? Tensor() : Tensor::zeros(dtype, batch));
+    bindings.report[kind] = {tensors.back().data_as<char>(), history ? miters : 1};
+  }
   report->unknowns.resize(model.variables(Kind::unknown).size());
   bindings.unknowns = &report->unknowns;
   return report;

@@ -203,7 +203,7 @@ Points& block_of(CallObject& call, std::int32_t kind, const char* output, const 
 
 // Returns the array of a report.
 Points& report_of(CallObject& call, std::int32_t kind) {
-  if (kind < NEML2_REPORT_STATUS || kind > NEML2_REPORT_SUGGESTED_CUT)
+  if (kind < NEML2_REPORT_STATUS || kind >= model::num_reports)
     throw Error(NEML2_ERROR_ARGUMENT, "kind",
                 join("There is no report ", kind, "; see NEML2_REPORT_STATUS and the others."));
   return bindings_of(call).report[kind];

@@ -97,10 +97,7 @@ constexpr std::pair<int, const char*> reported[] = {{NEML2_REPORT_STATUS, "statu
                                                     {NEML2_REPORT_RESIDUAL_NORM, "residual_norm"},
                                                     {NEML2_REPORT_SUGGESTED_CUT, "suggested_cut"}};
 
-Variable report_variable(int kind, const char* name) {
-  const bool whole = kind == NEML2_REPORT_STATUS || kind == NEML2_REPORT_ITERATIONS;
-  return {name, "", whole ? DType::int32 : DType::float64, Dims(), 0};
-}
+Variable report_variable(int kind, const char* name) { return {name, "", dtype_of_report(kind), Dims(), 0}; }
 
 // Tells failures from what was asked wrongly, or has no memory to be written.
 bool is_failure(std::int32_t status) {

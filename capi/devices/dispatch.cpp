@@ -177,10 +177,7 @@ class Dispatch::Spread {
         scratch.push_back(Tensor::empty(variable.dtype, variable.point_shape));
         array.data = scratch.back().data_as<char>();
       }
-    for (int kind = 0; kind < 5; ++kind) {
-      const bool whole_number = kind == NEML2_REPORT_STATUS || kind == NEML2_REPORT_ITERATIONS;
-      shift_to(of.begin, part.report[kind], whole_number ? DType::int32 : DType::float64);
-    }
+    for (int kind = 0; kind < num_reports; ++kind) shift_to(of.begin, part.report[kind], dtype_of_report(kind));
     return part;
   }
   static void shift_to(std::int64_t begin, Points& array, DType dtype) {

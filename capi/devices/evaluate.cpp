@@ -157,6 +157,10 @@ void check_on_device(const Model& model, const Options& options, std::int64_t po
     throw Error(NEML2_ERROR_UNSUPPORTED, "convergence",
                 join("The option convergence = batch is not there on the device ", model.compute_device().str(),
                      " (runtime \"tensors\"): set convergence = point."));
+  if (options.rescue() > 0)
+    throw Error(NEML2_ERROR_UNSUPPORTED, "rescue",
+                join("The option rescue is not there on the device ", model.compute_device().str(),
+                     " (runtime \"tensors\"): set rescue = 0."));
   if (points > model.greatest_batch())
     throw Error(
         NEML2_ERROR_SHAPE, "batch",

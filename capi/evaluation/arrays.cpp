@@ -88,17 +88,18 @@ Bindings bindings_for(const Model& model) {
 
 namespace {
 
-constinit locks::Lazy<const std::array<Variable, 5>> all_reports;
+constinit locks::Lazy<const std::array<Variable, num_reports>> all_reports;
 
 }  // namespace
 
 std::vector<bool> inputs_to_copy(const Model& model, const Bindings& bindings, std::int64_t miters) {
   const auto& reports = all_reports.get([] {
-    return std::array<Variable, 5>{{{"status", "", DType::int32, {}, 0},
-                                    {"iterations", "", DType::int32, {}, 0},
-                                    {"residual norm", "", DType::float64, {}, 0},
-                                    {},
-                                    {"suggested cut", "", DType::float64, {}, 0}}};
+    return std::array<Variable, num_reports>{{{"status", "", DType::int32, {}, 0},
+                                              {"iterations", "", DType::int32, {}, 0},
+                                              {"residual norm", "", DType::float64, {}, 0},
+                                              {},
+                                              {"suggested cut", "", DType::float64, {}, 0},
+                                              {"rescue solves", "", DType::int32, {}, 0}}};
   });
   const Variable history = {"residual history", "", DType::float64, {miters}, 0};
   Arrays arrays({bindings.points, bindings.steps});

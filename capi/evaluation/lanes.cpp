@@ -78,13 +78,14 @@ Route::ChunkSize Lanes::chunk_size(const Options& options, const Request& reques
 
 void Lanes::run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace& workspace,
                 Tally& tally) const {
-  const bool iterates_wanted = bindings.unknowns && !substeps_;
+  const bool cuts = substeps_ && !plan.options().is_rescue();
+  const bool iterates_wanted = bindings.unknowns && !cuts;
   PointRows iterates(range.begin, range.points), own_status(range.begin, range.points);
   const Sums adjoints(bindings.adjoints, model_.variables(Kind::input), range.begin, range.points);
   const Sums parameter_adjoints(bindings.parameter_adjoints, model_.variables(Kind::parameter), range.begin,
                                 range.points);
   const Bindings* arrays = &bindings;
-  if (iterates_wanted || substeps_ || plan.request().sums) {
+  if (iterates_wanted || cuts || plan.request().sums) {
     Bindings& own = workspace.bindings = bindings;
     arrays = &own;
     if (iterates_wanted)
@@ -93,15 +94,15 @@ void Lanes::run(const Plan& plan, const Bindings& bindings, const Range& range, 
     adjoints.replace(own.adjoints);
     parameter_adjoints.replace(own.parameter_adjoints);
     Points& status = own.report[NEML2_REPORT_STATUS];
-    if (substeps_ && !status.data) status = own_status.add(Variable{"", "", DType::int32, {}, 0}, false);
-    own.mark_failed = bindings.mark_failed && !substeps_;
+    if (cuts && !status.data) status = own_status.add(Variable{"", "", DType::int32, {}, 0}, false);
+    own.mark_failed = bindings.mark_failed && !cuts;
   }
   newton::Settings rules = plan.options().newton();
   rules.step_tol = plan.options().substep_del_tol();
   Counts counts;
   engine_->run(*arrays, rules, asked_of(plan.request()), range.begin, range.begin + range.points, counts);
-  if (substeps_) tally.note(counts.non_finite);
-  if (substeps_) return cut(plan, bindings, range, arrays->report[NEML2_REPORT_STATUS], workspace, tally);
+  if (cuts) tally.note(counts.non_finite);
+  if (cuts) return cut(plan, bindings, range, arrays->report[NEML2_REPORT_STATUS], workspace, tally);
   const Tally own(counts);
   tally.add(own);
   if (bindings.unknowns && own.worst() > NEML2_NON_FINITE) write_iterates(model_, bindings, range, iterates);

@@ -22,10 +22,11 @@ Plan::Plan(const Routes& routes, const Options& options, const Request& request)
     : routes_(routes),
       options_(options),
       request_(request),
-      route_(routes.choose(request_, options_)),
+      chosen_(routes.choose(request_, options_)),
+      rescue_(options_.rescue() > 0 && chosen_.solves() ? std::optional<Rescue>(chosen_) : std::nullopt),
       threads_(threads_for(options_, request_.points)),
-      chunk_(route_.chunk_size(options_, request_)) {
-  route_.check(options_, request_.points);
+      chunk_(route().chunk_size(options_, request_)) {
+  route().check(options_, request_.points);
 }
 
 // Several threads get several chunks each, of an amount of work beside which it is little to begin and end one, and of
@@ -51,14 +52,15 @@ Tally Plan::run(const Bindings& bindings, Workspace& workspace) const {
 }
 
 Tally Plan::evaluate(const Bindings& bindings, Workspace& workspace) const {
+  clear_rescues(bindings);
   const std::int64_t points = request_.points, size = chunk_size();
-  if (route_.end_of_range(options_, bindings, 0, size) < points) {
+  if (route().end_of_range(options_, bindings, 0, size) < points) {
     check(bindings);
-    return Chunks(*this, route_, bindings, size).run(threads_, workspace);
+    return Chunks(*this, route(), bindings, size).run(threads_, workspace);
   }
   const std::optional<Stopwatch> watch = threads_ > 1 ? std::optional(Stopwatch()) : std::nullopt;
   Tally tally;
-  route_.run(*this, bindings, {0, points}, workspace, tally);
+  route().run(*this, bindings, {0, points}, workspace, tally);
   if (watch) routes_.note_time(watch->seconds(), points);
   return tally;
 }
@@ -66,7 +68,7 @@ Tally Plan::evaluate(const Bindings& bindings, Workspace& workspace) const {
 void Plan::check(const Bindings& bindings) const {
   if (model().baked_batch() == 0) return;
   for (std::int64_t begin = 0; begin < bindings.points;)
-    begin = route_.end_of_range(options_, bindings, begin, chunk_.most);
+    begin = route().end_of_range(options_, bindings, begin, chunk_.most);
 }
 
 Tally evaluate(const Routes& routes, const Options& options, const Bindings& bindings) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
+#include "capi/evaluation/rescue.h"
 #include "capi/evaluation/routes.h"
 
 namespace neml2_capi::model {
@@ -28,12 +30,14 @@ class Plan {
   void check(const Bindings& bindings) const;
 
  private:
+  const Route& route() const { return rescue_ ? *rescue_ : chosen_; }
   std::int64_t chunk_size() const;
 
   const Routes& routes_;
   Options options_;
   Request request_;
-  const Route& route_;
+  const Route& chosen_;
+  std::optional<Rescue> rescue_;  // around it, if the options ask for that
   int threads_;
   Route::ChunkSize chunk_;
 };

@@ -34,6 +34,10 @@ void write_status(const Bindings& bindings, std::int64_t begin, const Vector<std
   write(bindings.report[NEML2_REPORT_STATUS], begin, status);
 }
 
+void clear_rescues(const Bindings& bindings) {
+  write_everywhere(bindings.report[NEML2_REPORT_RESCUE_SOLVES], 0, bindings.points, std::int32_t{0});
+}
+
 void write_good_report(const Bindings& bindings, std::int64_t begin, std::int64_t points) {
   write_everywhere(bindings.report[NEML2_REPORT_STATUS], begin, points, std::int32_t{NEML2_OK});
   write_everywhere(bindings.report[NEML2_REPORT_ITERATIONS], begin, points, std::int32_t{0});

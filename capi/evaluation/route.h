@@ -65,6 +65,9 @@ class Route {
  public:
   virtual ~Route() = default;
 
+  // Whether it solves points here, so that some can be solved again.
+  virtual bool solves() const { return false; }
+
   // Whether it gives all that is asked for.
   virtual bool gives(const Request& request, const Options& options) const = 0;
 

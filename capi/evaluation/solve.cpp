@@ -57,6 +57,9 @@ Solve::Solve(std::shared_ptr<const Routes> routes, Bindings bindings, const Opti
       bindings_(one_batch(routes_->model(), std::move(bindings))),
       plan_(*routes_, without_kernels(options), Request(bindings_)),
       route_(routes_->model()) {
+  if (options.rescue() > 0)
+    throw Error(NEML2_ERROR_UNSUPPORTED, "rescue",
+                "The option rescue is of the library's own Newton's method, and this solve is yours: set rescue = 0.");
   if (points() == 0) return;  // arrays may be NULL
   inputs_to_copy(routes_->model(), bindings_, options.miters());
   bindings_.copies.assign(bindings_.inputs.size(), false);

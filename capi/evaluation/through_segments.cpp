@@ -94,6 +94,10 @@ void ThroughSegments::fill(Chunk& chunk, const Plan& plan, const Bindings& bindi
   chunk.newton = plan.options().newton();
   chunk.newton.keep_history = request.history;
   chunk.substep_del_tol = plan.options().substep_del_tol();
+  chunk.guesses.assign(bindings.guesses.empty() ? 0 : model_.num_values(), Tensor());
+  for (std::size_t i = 0; i < bindings.guesses.size(); ++i)
+    chunk.guesses[model_.values_of(Kind::unknown)[i]] =
+        gather(bindings.guesses[i], model_.variables(Kind::unknown)[i], begin, points, false);
   chunk.keep_unknowns = bindings.unknowns != nullptr;
   chunk.by_parameters = request.by_parameters();
   chunk.by_values = request.by_values(model_);
@@ -186,6 +190,9 @@ void ThroughSegments::write(Chunk& chunk, const Bindings& bindings, const Derive
   if (!lost.empty()) make_nan(lost, model_, chunk, marked.emplace(derived));
   write_results(model_, bindings, chunk);
   write_derivatives(model_, bindings, chunk, marked ? *marked : derived);
+  for (std::size_t i = 0; i < bindings.iterates.size(); ++i)
+    write_rows(chunk.values[model_.values_of(Kind::unknown)[i]], model_.variables(Kind::unknown)[i],
+               bindings.iterates[i], chunk.begin, chunk.points);
   if (!bindings.unknowns) return;
   const auto alone = turns ? turns->alone() : std::unique_lock<locks::FreedMutex>();
   write_unknowns(model_, bindings, chunk);

@@ -100,10 +100,28 @@ class Block {
 
   void solve_implicit(const Implicit& system, BlockReport<T>& report) {
     Trace* const trace = walk_.traces ? walk_.traces + system.number : nullptr;
-    const WideMask<T> failed = Newton<T>(system, scratch_, walk_.rules, report, trace).run();
+    Newton<T> newton(system, scratch_, walk_.rules, report, trace);
+    if (walk_.guesses.count > 0) {
+      newton.take_reference();
+      take_guesses(system);
+    }
+    const WideMask<T> failed = newton.run();
     scratch_.copy(system.unpack);
     scratch_.copy(system.iterates);
     if (any(failed)) mark_failed(system, __builtin_convertvector(failed, Mask<T>));
+  }
+
+  void take_guesses(const Implicit& system) const {
+    scratch_.copy(system.iterates);
+    for (std::int64_t i = 0; i < system.parts; ++i) {
+      const Bound& guess = walk_.guesses.items[system.first_part + i];
+      const T* from[lanes];
+      rows(guess.array, from);
+      T* const to = numbers(guess.at);
+      for (std::int64_t c = 0; c < guess.components; ++c)
+        for (int l = 0; l < lanes; ++l) to[c * lanes + l] = from[l][c] == from[l][c] ? from[l][c] : to[c * lanes + l];
+    }
+    for (const Move& move : system.iterates) scratch_.copy({move.to, move.from, move.components});
   }
 
   void derive(const Chain& chain) const {
@@ -247,7 +265,7 @@ class Block {
     for (const Matrix& block : walk_.blocks) scatter(block, report, all);
     for (const Bound& iterate : walk_.iterates)
       for (int l = 0; l < used_; ++l)
-        if (failed(report, l)) write(iterate, l);
+        if (walk_.guesses.count > 0 || failed(report, l)) write(iterate, l);
   }
 
   void write(const Bound& output, int l) const {

@@ -77,10 +77,11 @@ struct Implicit {
   std::int64_t number = 0;  // among the systems of the model
   bool is_cut = false;      // if a point fails, substeps follow
   std::int64_t unknowns = 0;
-  Run system;                // the Jacobian, in blocks, and the residual at `u`
-  Run residual;              // at `trial`
-  Run newton_step;           // from both; if its pivots were bad for a lane, `trusted` is not 1
-  List<Move> assemble = {};  // the blocks of the Jacobian, into one matrix
+  std::int64_t first_part = 0, parts = 0;  // among the unknowns of the model
+  Run system;                              // the Jacobian, in blocks, and the residual at `u`
+  Run residual;                            // at `trial`
+  Run newton_step;                         // from both; if its pivots were bad for a lane, `trusted` is not 1
+  List<Move> assemble = {};                // the blocks of the Jacobian, into one matrix
   At u = nowhere, r = nowhere, jacobian = nowhere, step = nowhere, trial = nowhere, trial_residual = nowhere;
   At trusted = nowhere, pivoted = nowhere;  // the latter: a step by row pivoting
   List<Move> unpack = {};                   // the solution, into the values
@@ -135,6 +136,7 @@ struct Walk {
   List<Bound> outputs;  // also those that are not bound: they decide whether a point is finite
   List<Increment> increments;
   List<Bound> iterates;  // unknowns, written if a point failed
+  List<Bound> guesses;   // where Newton's method begins, but where they are NaN; then all iterates are written
   List<Move> seeds;      // tangents, to where directions begin
   List<Matrix> blocks;   // derivatives of all kinds
   List<Move> zeros;      // what products of derivatives with tangents and cotangents are added to

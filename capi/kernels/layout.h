@@ -243,6 +243,8 @@ class Layout {
     if (asked_.by_values) add_sensitivity(segment, operands(unknowns), r, g);
     if (asked_.by_parameters) add_parameter_sensitivity(segment, operands(unknowns), r);
 
+    system.first_part = std::ssize(iterates);
+    system.parts = std::ssize(u.parts);
     std::vector<Move> pack, unpack, iterate;
     for (const Part& part : g.parts)
       move(pack, part, sized(value(part.name), part), givens.front().at + part.first, true);

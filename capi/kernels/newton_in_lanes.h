@@ -79,18 +79,19 @@ class Newton {
          Trace* trace)
       : s_(system), scratch_(scratch), settings_(settings), block_(block), trace_(trace), n_(system.unknowns) {}
 
+  // Measures the relative criterion from here, too, if run() begins elsewhere.
+  void take_reference() {
+    reference_ = norm_of_guess();
+    has_reference_ = true;
+  }
+
   // Returns the lanes that failed.
   WM run() {
     for (int l = 0; l < width<T>; ++l) active_[l] = l < block_.used ? -1 : 0;
     if (!s_.is_cut) settled_ = ~WM{};
     start_history();
-    if (searches()) {
-      for (std::int64_t k = 0; k < n_; ++k) trial()[k] = u()[k];
-      call(s_.residual);
-    } else {
-      call(s_.system);
-    }
-    norm_ = initial_ = norm();
+    norm_ = initial_ = norm_of_guess();
+    if (has_reference_) initial_ = Rules::initial(norm_, reference_);
     judge(0);
     for (std::int64_t i = 1; i < settings_.miters && any(active_); ++i) {
       if (searches()) call(s_.system);
@@ -123,9 +124,18 @@ class Newton {
     return sum;
   }
   W norm() const { return square_root<T>(product(r(), r())); }
+  W norm_of_guess() {
+    if (searches()) {
+      for (std::int64_t k = 0; k < n_; ++k) trial()[k] = u()[k];
+      call(s_.residual);
+    } else {
+      call(s_.system);
+    }
+    return norm();
+  }
 
   void take_step() {
-    if (!s_.newton_step.kernel) {
+    if (!s_.newton_step.kernel || settings_.in_rescue) {
       singular_ = __builtin_convertvector(solve_by_pivoting(step()), WM);
       return;
     }
@@ -246,7 +256,8 @@ class Newton {
   BlockReport<T>& block_;
   Trace* const trace_;
   const std::int64_t n_;
-  W norm_{}, initial_{};
+  bool has_reference_ = false;
+  W norm_{}, initial_{}, reference_{};
   WM active_{}, singular_{}, settled_{};
   newton::Report<InLanes<T>> report_{InLanes<T>::status(NEML2_NOT_CONVERGED), {}, {}, InLanes<T>::number(1.0)};
 };

@@ -49,6 +49,7 @@ Workspace::Workspace(const Folder& folder, const artifact::Metadata& metadata, c
       refuse(boundary.outputs[i].name, "its kernel has another shape than its package");
   }
   for (const Place& iterate : layout_.iterates) iterates_.push_back(bound(iterate, model::Part::output, 0));
+  guesses_ = iterates_;
   if (asked.any()) chains_.emplace(layout_, metadata, boundary, asked);
   scratch_ = layout_.make_scratch();
 }
@@ -67,12 +68,14 @@ void Workspace::run(const model::Bindings& arrays, const newton::Settings& rules
   bind_all(inputs_, arrays.inputs.size(), arrays.parameters);
   bind_all(outputs_, 0, arrays.outputs);
   bind_all(iterates_, 0, arrays.iterates);
+  bind_all(guesses_, 0, arrays.guesses);
   if (chains_) chains_->add_to(walk, inputs_, arrays);
   for (std::size_t i = 0; i < steps_.size(); ++i)
     increments_[i] = {arrays.inputs[steps_[i].first], arrays.inputs[steps_[i].second]};
   walk.inputs = list(inputs_);
   walk.outputs = list(outputs_);
   if (!arrays.iterates.empty()) walk.iterates = list(iterates_);
+  if (!arrays.guesses.empty()) walk.guesses = list(guesses_);
   walk.increments = list(increments_);
   walk.steps = list(layout_.steps);
   std::optional<SolveLog> solve_log;

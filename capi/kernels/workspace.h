@@ -23,7 +23,7 @@ class Workspace {
  private:
   const Functions& functions_;
   Layout layout_;
-  std::vector<Bound> inputs_, outputs_, iterates_;
+  std::vector<Bound> inputs_, outputs_, iterates_, guesses_;
   std::size_t num_inputs_ = 0;  // without directions
   std::vector<std::pair<std::size_t, std::size_t>> steps_;
   std::vector<Increment> increments_;

@@ -1,5 +1,6 @@
 #include "capi/model/options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -63,6 +64,7 @@ const std::vector<Options::Info>& Options::all() {
         {"chunk", &Options::chunk_, 0, most_points, true, nullptr, {}},
         {"threads", &Options::threads_, 0, most_threads, true, nullptr, {}},
         {"kernels", &Options::kernels_, 0, 2, true, "auto off required", {"auto", "off", "required"}},
+        {"rescue", &Options::rescue_, 0, most_iterations, true, nullptr, {}},
         {"capsule", nullptr, 0, 0, false, any_text, {}},
     };
   });
@@ -136,6 +138,21 @@ const char* Options::text(std::string_view name) const {
   return info.each[static_cast<std::size_t>(this->*info.value)];
 }
 
+Options Options::without_rescue() const {
+  Options options = *this;
+  options.rescue_ = 0;
+  options.threads_ = 1;
+  return options;
+}
+
+Options Options::in_rescue() const {
+  constexpr double trials = 10;  // the least step of a line search is then 1/256 of Newton's
+  Options options = without_rescue();
+  options.in_rescue_ = true;
+  options.ls_max_iters_ = std::max(ls_max_iters_, trials);
+  return options;
+}
+
 newton::Settings Options::newton() const {
   newton::Settings settings;
   settings.atol = atol_;
@@ -147,6 +164,7 @@ newton::Settings Options::newton() const {
   settings.ls_cutback = ls_cutback_;
   settings.ls_c = ls_c_;
   settings.whole_batch = whole_batch();
+  settings.in_rescue = in_rescue_;
   return settings;
 }
 

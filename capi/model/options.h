@@ -50,6 +50,12 @@ class Options {
   std::int64_t chunk() const { return static_cast<std::int64_t>(chunk_); }
   // 0: as many as the calling thread has processors.
   int threads() const { return static_cast<int>(threads_); }
+  // Returns the most solves by which a point that did not converge is rescued.
+  std::int64_t rescue() const { return static_cast<std::int64_t>(rescue_); }
+  // Return the options of these solves, for one thread, and of the points that are left.
+  Options in_rescue() const;
+  Options without_rescue() const;
+  bool is_rescue() const { return in_rescue_; }
   // Returns the folder that failed calls are written to; null: nowhere.
   const CapsuleFolder* capsule() const { return capsule_; }
 
@@ -61,6 +67,8 @@ class Options {
   double ls_type_ = 0, ls_max_iters_ = 1, ls_cutback_ = 2, ls_c_ = 1e-3;
   double substep_del_tol_ = 1e-6;
   double convergence_ = 0, collect_history_ = 0, chunk_ = 0, threads_ = 1, kernels_ = 0;
+  double rescue_ = 0;
+  bool in_rescue_ = false;
   const CapsuleFolder* capsule_ = nullptr;
 };
 

@@ -38,9 +38,11 @@ class Iteration {
     left_ = rows();
   }
 
-  Reports run() {
+  Reports run(const Vector<double>& reference) {
     evaluate();
-    initial_norm_ = reports_.initial_norm = norm_;
+    initial_norm_ = norm_;
+    for (std::size_t p = 0; p < reference.size(); ++p) initial_norm_[p] = PointRules::initial(norm_[p], reference[p]);
+    reports_.initial_norm = initial_norm_;
     record(0);
     for (std::int64_t i = 1; i < settings_.miters && !finish(); ++i) {
       interrupt::check();
@@ -277,8 +279,9 @@ std::string Owner::str(std::int64_t points) const {
   return join(name, ", ", points == 1 ? "point " : join(points, " points from "), point(0), points == 1 ? "" : " on");
 }
 
-Reports solve(System& system, Groups& u, const Settings& settings, const Owner& owner) {
-  return Iteration(system, u, settings, owner).run();
+Reports solve(System& system, Groups& u, const Settings& settings, const Owner& owner,
+              const Vector<double>& reference) {
+  return Iteration(system, u, settings, owner).run(reference);
 }
 
 }  // namespace neml2_capi::newton

@@ -42,7 +42,8 @@ struct Reports {
 // the last iterate elsewhere.
 //
 // A point has converged when |r| < atol or |r| / |r0| < rtol, as in NEML2, or r = 0. It is then left alone: its result
-// does not depend on the points beside it.
-Reports solve(System& system, Groups& u, const Settings& settings, const Owner& owner = {});
+// does not depend on the points beside it. If there is a `reference` by point, |r0| is at least that: see Rules::initial().
+Reports solve(System& system, Groups& u, const Settings& settings, const Owner& owner = {},
+              const Vector<double>& reference = {});
 
 }  // namespace neml2_capi::newton

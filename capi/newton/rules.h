@@ -47,6 +47,12 @@ struct Rules {
     return (now < settings.atol) | (now == 0.0) | ((now / initial < settings.rtol) & settled);
   }
 
+  // Returns what the relative criterion compares with, of points that begin at a solution nearby: |r| at the guess that they
+  // would have without, so that they are solved as well as others.
+  static Norm initial(const Norm& now, const Norm& reference) {
+    return Numbers::choose(Numbers::is_finite(reference) & (now < reference), reference, now);
+  }
+
   // Returns the status of points after an iteration.
   static Status verdict(const Norm& now, const Norm& initial, const Mask& singular, const Mask& settled,
                         const Settings& settings) {

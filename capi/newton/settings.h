@@ -18,6 +18,8 @@ struct Settings {
   // package.
   bool whole_batch = false;
   bool keep_history = false;
+  // True if points are solved that failed before: pivots are chosen for each, and no increment is cut.
+  bool in_rescue = false;
   // Bound of the steps |du| < step_tol (|u| + atol) for which the relative criterion counts: far from a solution, |r0|
   // may be huge.
   double step_tol = __builtin_inf();

@@ -18,6 +18,9 @@
 namespace neml2_capi::plugin {
 namespace {
 
+// Solves after which a point that does not converge is left to the host, which cuts its step. A mapping may say otherwise.
+constexpr double MOST_RESCUE_SOLVES = 100;
+
 // Opens the provider from memory, for the library to find by its name: there is no file beside it. It stays, and serves
 // every plug-in of this build.
 void open_provider(std::string_view content) {
@@ -33,6 +36,7 @@ void open_provider(std::string_view content) {
 Material load(std::size_t number, const Mapping& mapping, std::string_view artifact) {
   Material material{number, mapping, neml2::Model({artifact.data(), artifact.size()})};
   for (const neml2::Variable& input : material.model.inputs()) material.inputs.insert(input.name);
+  material.model.set_option("rescue", MOST_RESCUE_SOLVES);
   for (const auto& [name, value] : material.mapping.options) material.model.set_option(name, value);
   for (const Variable& state : material.mapping.states) {
     if (state.name == material.mapping.stress) {

@@ -1,6 +1,7 @@
 #include "capi/segments/implicit.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "capi/base/error.h"
@@ -148,11 +149,27 @@ void ImplicitSegment::predict(Chunk& chunk) const {
   for (const ValueGroup& group : unknowns_)
     for (std::size_t i = 0; i < group.values().size(); ++i)
       if (!chunk.values[group.values()[i]].data()) zeros(group.values()[i], group.point_shape(i));
-  if (!predictor_) return;
-  if (loop_) zeros(loop_->input, loop_->point_shape);
-  for (std::int64_t pass = 0; pass < (loop_ ? loop_->passes : 1); ++pass) {
+  if (predictor_ && loop_) zeros(loop_->input, loop_->point_shape);
+  for (std::int64_t pass = 0; predictor_ && pass < (loop_ ? loop_->passes : 1); ++pass) {
     predictor_->run(chunk);
     if (loop_) chunk.values[loop_->input] = chunk.values[loop_->output];
+  }
+}
+
+// Begins at the guesses that the chunk has.
+void ImplicitSegment::take_guesses(Operands& at, const Chunk& chunk) const {
+  Chunk given;
+  given.points = chunk.points;
+  given.values = chunk.guesses;
+  for (std::size_t i = 0; i < unknowns_.size(); ++i) {
+    const Tensor guess = unknowns_[i].pack(given, dtype_);
+    at.unknowns[i] = at.unknowns[i].copy();
+    with_scalar(dtype_, [&]<class Scalar>(Scalar*) {
+      const Scalar* from = guess.data_as<const Scalar>();
+      Scalar* to = at.unknowns[i].data_as<Scalar>();
+      for (std::int64_t k = 0; k < guess.numel(); ++k)
+        if (!std::isnan(from[k])) to[k] = from[k];
+    });
   }
 }
 
@@ -215,7 +232,7 @@ Vector<Block> ImplicitSegment::differentiate(const Operands& at, const Chunk& ch
 }
 
 Vector<Block> ImplicitSegment::run(Chunk& chunk) const {
-  if (substeps_) return run_substepped(*this, *substeps_, chunk);
+  if (substeps_ && !chunk.newton.in_rescue) return run_substepped(*this, *substeps_, chunk);
   Operands at = prepare(chunk);
   newton::Reports reports = solve(at, chunk);
   Vector<Block> blocks = differentiate(at, chunk);
@@ -224,7 +241,7 @@ Vector<Block> ImplicitSegment::run(Chunk& chunk) const {
 }
 
 void ImplicitSegment::run_along(Chunk& chunk, Directions& directions) const {
-  if (substeps_ || !given_sensitivity_ || !given_sensitivity_->can_push_forward())
+  if ((substeps_ && !chunk.newton.in_rescue) || !given_sensitivity_ || !given_sensitivity_->can_push_forward())
     return Segment::run_along(chunk, directions);
   Operands at = prepare(chunk);
   newton::Reports reports = solve(at, chunk);
@@ -234,7 +251,15 @@ void ImplicitSegment::run_along(Chunk& chunk, Directions& directions) const {
 
 // Solves from the unknowns of `at`, and leaves the solution in their place.
 newton::Reports ImplicitSegment::solve(Operands& at, const Chunk& chunk) const {
-  return newton::solve(*system(at, chunk.newton.whole_batch), at.unknowns, chunk.newton, {name().c_str(), chunk.begin});
+  newton::Settings settings = chunk.newton;
+  if (substeps_) settings.step_tol = chunk.substep_del_tol;
+  const std::unique_ptr<newton::System> equations = system(at, settings.whole_batch);
+  Vector<double> reference;
+  if (!chunk.guesses.empty()) {
+    norm(equations->residual(at.unknowns), reference);
+    take_guesses(at, chunk);
+  }
+  return newton::solve(*equations, at.unknowns, settings, {name().c_str(), chunk.begin}, reference);
 }
 
 void ImplicitSegment::unpack(const Groups& unknowns, Chunk& chunk) const {

@@ -58,6 +58,7 @@ class ImplicitSegment : public Segment {
   void check_packages(const artifact::ImplicitSegment& segment) const;
   void add_predictor(const artifact::ImplicitSegment& segment, Scope& scope);
   void predict(Chunk& chunk) const;
+  void take_guesses(Operands& at, const Chunk& chunk) const;
   newton::Reports solve(Operands& at, const Chunk& chunk) const;
   void mark_failed(Groups& unknowns, const newton::Reports& reports, Chunk& chunk) const;
 

@@ -115,11 +115,12 @@ struct Chunk {
   newton::Reports reports;  // so far
   Vector<Tensor> unknowns;  // if wanted, by position: if points failed, their last iterates
   bool keep_unknowns = false;
-  NonFinite non_finite;  // the first of them, once all results are there
+  Vector<Tensor> guesses;  // if given, by position: where Newton's method begins, but where they are NaN
+  NonFinite non_finite;    // the first of them, once all results are there
 
   // Lets go of all values, and of what they stand in.
   void release_values() {
-    for (auto* tensors : {&values, &parameters, &unknowns})
+    for (auto* tensors : {&values, &parameters, &unknowns, &guesses})
       for (Tensor& tensor : *tensors) tensor.reset();
   }
 

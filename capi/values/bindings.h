@@ -9,6 +9,14 @@
 
 namespace neml2_capi::model {
 
+// Reports, by NEML2_REPORT_*, and the type of their numbers.
+inline constexpr int num_reports = NEML2_REPORT_RESCUE_SOLVES + 1;
+constexpr DType dtype_of_report(int kind) {
+  const bool counts =
+      kind == NEML2_REPORT_STATUS || kind == NEML2_REPORT_ITERATIONS || kind == NEML2_REPORT_RESCUE_SOLVES;
+  return counts ? DType::int32 : DType::float64;
+}
+
 // Addresses of one caller; the vectors follow the order of the variables, or of the derivatives. An array that is not
 // bound is null. Those that are added to, the adjoints, may have a stride of 0: they receive the sum over all points.
 struct Bindings {
@@ -22,11 +30,13 @@ struct Bindings {
   std::vector<Points> cotangents;                    // by output
   std::vector<Points> adjoints, parameter_adjoints;  // by input, by parameter
   std::vector<bool> copies;                          // by input: see inputs_to_copy()
-  Points report[5];                                  // by NEML2_REPORT_*
+  Points report[num_reports];                        // by NEML2_REPORT_*
   bool mark_failed = false;                          // write NaN to the results of failed points; else leave them
   bool input_first = false;                          // blocks have the components of the input before the output's
   Vector<Tensor>* unknowns = nullptr;                // if not null: filled, by unknown, when points fail
   std::vector<Points> iterates;                      // by unknown: written if a point failed; empty: not wanted
+  // By unknown, if Newton's method is to begin there, but where they are NaN. All iterates are then written.
+  std::vector<Points> guesses;
 
   // Returns the arrays of a part.
   std::vector<Points>& of(Part part) { return this->*parts[static_cast<std::size_t>(part)]; }

@@ -23,7 +23,8 @@ bool Tally::failed_at_the_guess() const {
 
 // A smaller step mends what the iterations spoiled, and no residual that was not finite before them.
 std::string Tally::advice(const std::string& remark) const {
-  if (failed.point < 0) return ". Reduce the step, or raise miters or ls_max_iters.";
+  const char* rescue = rescue_failed ? "" : "set rescue, ";
+  if (failed.point < 0) return join(". Reduce the step, ", rescue, "or raise miters or ls_max_iters.");
   const std::string norm = join(". Of point ", failed.point, ", |r| = ", log::scientific(failed.residual_norm));
   if (failed_at_the_guess())
     return join(norm, " at the guess, before any iteration: ", remark.empty() ? "check its inputs" : remark,
@@ -33,12 +34,12 @@ std::string Tally::advice(const std::string& remark) const {
                 ", which your solver accepted. It is far above the tolerances of the model, atol and rtol: iterate "
                 "on, set them, or accept the point with a status of your own.");
   const std::string after =
-      join(norm, " after ", failed.iterations, failed.iterations == 1 ? " iteration" : " iterations");
+      join(norm, " after ", failed.iterations, failed.iterations == 1 ? " iteration" : " iterations",
+           rescue_failed ? ", and no rescue solved it" : "");
   if (!std::isfinite(failed.residual_norm))
-    return join(after,
-                ": the iterations left the range in which the equations have values. Reduce the step, or let a line "
-                "search shorten the iterations' own (ls_max_iters).");
-  return join(after, ": reduce the step, or raise miters or ls_max_iters.");
+    return join(after, ": the iterations left the range in which the equations have values. Reduce the step, ", rescue,
+                "or let a line search shorten the iterations' own (ls_max_iters).");
+  return join(after, ": reduce the step, ", rescue, "or raise miters or ls_max_iters.");
 }
 
 std::string Tally::message(std::int64_t points, const Remarks& remarks) const {

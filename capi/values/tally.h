@@ -18,6 +18,7 @@ struct Tally : Counts {
   std::int64_t reason_at = 0;
   std::int32_t cause = NEML2_CAUSE_NONE;  // of the same
   bool solved_by_caller = false;
+  bool rescue_failed = false;  // at a point, so that its solve did
   // Errors of several devices, in the order of their points.
   std::vector<Error> parts;
 
@@ -28,6 +29,16 @@ struct Tally : Counts {
   void add(std::int32_t status, std::int64_t point, std::int64_t points = 1) {
     if (count[status] == 0) first[status] = point;
     count[status] += points;
+  }
+  // Adds one point, in any order.
+  void add_one(std::int32_t status, std::int64_t point) {
+    if (count[status]++ == 0 || point < first[status]) first[status] = point;
+  }
+  // Leaves the points whose solve failed out.
+  void forget_failed() {
+    count[NEML2_NOT_CONVERGED] = count[NEML2_SINGULAR] = 0;
+    failed = {};
+    reason.clear();
   }
   // Adds consecutive points.
   void add(const Vector<std::int32_t>& status, std::int64_t begin) {
@@ -65,6 +76,7 @@ struct Tally : Counts {
     if (!other.reason.empty()) note(other.reason.c_str(), other.reason_at, other.cause);
     note(other.failed);
     note(other.non_finite);
+    rescue_failed |= other.rescue_failed;
     for (int status = 0; status < 4; ++status) {
       if (other.count[status] > 0 && (count[status] == 0 || other.first[status] < first[status]))
         first[status] = other.first[status];

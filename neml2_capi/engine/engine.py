@@ -19,6 +19,7 @@ from neml2_capi.engine.forward import ForwardSegment
 from neml2_capi.engine.implicit import ImplicitSegment
 from neml2_capi.engine.newton import Newton
 from neml2_capi.engine.packing import as_vectors
+from neml2_capi.engine.rescue import rescue
 from neml2_capi.engine.results import Batch, summed_like
 from neml2_capi.engine.substep import SubsteppingSegment
 
@@ -89,7 +90,12 @@ class Engine:
         }
 
     def evaluate(
-        self, given: Sequence[Argument], by: str, newton: Newton, substep_del_tol: float
+        self,
+        given: Sequence[Argument],
+        by: str,
+        newton: Newton,
+        substep_del_tol: float,
+        most_rescue_solves: int = 0,
     ) -> Batch:
         """Evaluate the model, and the derivatives of its segments by "inputs" or "parameters".
 
@@ -106,12 +112,25 @@ class Engine:
         batch = Batch(shape, rows[0] | rows[1], newton, substep_del_tol, wanted)
         self._check_batch(batch)
         with np.errstate(all="ignore"):
-            for segment in self.segments:
-                batch.segments.append((segment.outputs, segment.run(batch)))
+            self._run(batch)
+            if most_rescue_solves and batch.failed.any():
+                rescue(batch, rows[0] | rows[1], self._moving(), most_rescue_solves, self._run)
         for argument, each in zip(given, rows, strict=True):
             batch.mark_given(each, argument.labels)
         batch.excuse_steps_of_zero(rows[0])
         return batch
+
+    def _run(self, batch: Batch) -> None:
+        """Run the segments on the points of a batch."""
+        for segment in self.segments:
+            batch.segments.append((segment.outputs, segment.run(batch)))
+
+    def _moving(self) -> list[tuple[Key, Key]]:
+        """Inputs and their values a step before; a guess of an unknown does not move."""
+        inputs = {v.name: key for key, v in self.of["inputs"].items()}
+        outputs = {v.name for v in self.of["outputs"].values()}
+        steps = [(name, f"{name}~1") for name in inputs if name not in outputs]
+        return [(inputs[now], inputs[old]) for now, old in steps if old in inputs]
 
     def outputs(self, batch: Batch) -> dict[str, Array]:
         """The outputs of an evaluation by name, (*B, *point shape)."""

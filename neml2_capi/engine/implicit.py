@@ -14,7 +14,7 @@ from neml2_capi._ffi.tensor import Array
 from neml2_capi.engine import krylov
 from neml2_capi.engine.blocks import Block, Pairs, split
 from neml2_capi.engine.description import Promoted, Scope, Values, point_shape
-from neml2_capi.engine.newton import Newton
+from neml2_capi.engine.newton import Newton, norms
 from neml2_capi.engine.package import Package
 from neml2_capi.engine.packing import Packing, flat
 from neml2_capi.engine.results import Batch, Outcome
@@ -62,9 +62,20 @@ class ImplicitSegment:
 
     def solve_all(self, batch: Batch) -> tuple[Outcome, list[Block]]:
         """Solve for all points, and differentiate."""
-        batch.values = self.predict(batch.values)
-        outcome = self.solve_from(batch.values, batch.newton)
-        return outcome, self.differentiate(outcome, batch.values, batch)
+        values, newton = self.predict(batch.values), self.newton_of(batch)
+        if batch.guesses is not None:
+            ordinary = Systems(self, values, newton)
+            newton = replace(newton, reference=norms(ordinary.residual(ordinary.guess())))
+            for name in self.outputs:
+                guess = batch.guesses[name]
+                values[name] = np.where(np.isnan(guess), values[name], guess)
+        batch.values = values
+        outcome = self.solve_from(values, newton)
+        return outcome, self.differentiate(outcome, values, batch)
+
+    def newton_of(self, batch: Batch) -> Newton:
+        """What solves the points of a batch."""
+        return batch.newton
 
     def predict(self, given: Values) -> Values:
         """Add the initial guess: what is there of the unknowns, or zero; then the predictor's."""

@@ -79,6 +79,8 @@ class Newton:
     hook: Callable[[int, Array, Array], Any] | None = None
     #: If given, rtol counts only after a step with |du| < step_tol (|u| + atol): in substeps.
     step_tol: float | None = None
+    #: If given, |r0| is at least this, (points,): of points that begin at a solution nearby.
+    reference: Array | None = None
 
     def __post_init__(self) -> None:
         """FatalError for what makes no iteration."""
@@ -131,6 +133,9 @@ class Newton:
         u = system.guess()
         r = system.residual(u)
         norm = first_norm = norms(r)
+        if self.reference is not None:
+            finite = np.isfinite(self.reference)
+            first_norm = np.where(finite, np.maximum(norm, self.reference), norm)
         iterations = np.zeros(system.points, dtype=np.int32)
         converged = np.zeros(system.points, dtype=bool)
         singular, active = converged.copy(), ~converged

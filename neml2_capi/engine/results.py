@@ -43,7 +43,9 @@ class Batch:
         """`shape` is the batch of the caller; `by` tells which derivatives segments are to find."""
         self.shape, self.points, self.values = shape, prod(shape), values
         self.newton, self.substep_del_tol = newton, substep_del_tol
-        self.by_values, self.by_parameters = "inputs" in by, "parameters" in by
+        self.by, self.by_values, self.by_parameters = by, "inputs" in by, "parameters" in by
+        #: In a rescue: where to begin, by unknown; NaN where no solution is known.
+        self.guesses: dict[str, Array] | None = None
         #: The outputs of each segment so far, and the derivatives that it found.
         self.segments: list[tuple[Sequence[str], Sequence[Block]]] = []
         # Outcome of each point so far.
@@ -53,12 +55,42 @@ class Batch:
         self.suggested_cut: Array = np.ones(self.points)
         #: Of the last implicit segment.
         self.residual_history: Array = np.full((self.points, newton.miters), np.nan)
+        #: The solves by which a point was rescued.
+        self.rescue_solves: Array = np.zeros(self.points, dtype=np.int32)
         #: The last iterates of points that failed, else NaN.
         self.unknowns: dict[str, Array] = {}
         #: What is not finite, in words, and the first point at which it is.
         self.non_finite: tuple[int, str] | None = None
         #: Points whose solve failed, also for what was given to them: their results are NaN.
         self.lost: Array = np.zeros(self.points, bool)
+
+    def part(self, values: Values, newton: Newton) -> Batch:
+        """Return an evaluation of some points that is asked for the same."""
+        shape = (len(next(iter(values.values()))),)
+        return Batch(shape, values, newton, self.substep_del_tol, self.by)
+
+    def take(self, trial: Batch, which: Array, rows: Array) -> None:
+        """Take what another evaluation found at `which` of its points, which are `rows` here."""
+        rows = rows[which]
+        if len(rows) == 0:
+            return
+
+        def taken(whole: Array, found: Array) -> Array:
+            whole = np.broadcast_to(whole, (self.points, *whole.shape[1:])).copy()
+            whole[rows] = np.broadcast_to(found, (trial.points, *found.shape[1:]))[which]
+            return whole
+
+        for outputs, _ in self.segments:
+            for name in outputs:
+                self.values[name] = taken(self.values[name], trial.values[name])
+        for name in ("status", "residual_norm", "suggested_cut", "residual_history"):
+            setattr(self, name, taken(getattr(self, name), getattr(trial, name)))
+        for name in self.unknowns:
+            self.unknowns[name] = taken(self.unknowns[name], trial.unknowns[name])
+        for s, (outputs, own) in enumerate(self.segments):
+            found = {block.shape[:2]: block.matrices for block in trial.segments[s][1]}
+            blocks = [Block(b.shape, taken(b.matrices, found[b.shape[:2]])) for b in own]
+            self.segments[s] = outputs, blocks
 
     def push(self, directions: Values) -> Values:
         """Return directions behind all segments, from directions of inputs and parameters."""

@@ -14,6 +14,7 @@ from neml2_capi._ffi.tensor import Array
 from neml2_capi.engine.blocks import Block, push_forward, split
 from neml2_capi.engine.description import Key, Promoted, Values
 from neml2_capi.engine.implicit import ImplicitSegment
+from neml2_capi.engine.newton import Newton
 from neml2_capi.engine.packing import split_axis
 from neml2_capi.engine.results import Batch, Outcome
 
@@ -22,8 +23,12 @@ class SubsteppingSegment(ImplicitSegment):
     """Solves for its unknowns by Newton's method, in substeps where one step fails."""
 
     def solve_all(self, batch: Batch) -> tuple[Outcome, list[Block]]:
-        """Solve for all points, and differentiate."""
-        return _Substepping(self, batch).run()
+        """Solve for all points, and differentiate; in a rescue in one step."""
+        return super().solve_all(batch) if batch.guesses else _Substepping(self, batch).run()
+
+    def newton_of(self, batch: Batch) -> Newton:
+        """What solves the points of a batch, or of a part of an increment."""
+        return replace(batch.newton, whole_batch=False, step_tol=batch.substep_del_tol)
 
 
 class _Substepping:
@@ -33,10 +38,10 @@ class _Substepping:
     to the parameters, each component a column.
     """
 
-    def __init__(self, segment: ImplicitSegment, batch: Batch) -> None:
+    def __init__(self, segment: SubsteppingSegment, batch: Batch) -> None:
         self.segment, self.batch = segment, batch
         self.substeps = segment.described.substeps
-        self.newton = replace(batch.newton, whole_batch=False, step_tol=batch.substep_del_tol)
+        self.newton = segment.newton_of(batch)
         # Inputs of the predictor beside the givens of the residual are the same in every part.
         predictor = segment.described.predictor
         listed = {s.name for s in self.substeps} | set(segment.outputs)

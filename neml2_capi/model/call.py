@@ -20,7 +20,7 @@ from neml2_capi.model.binding import READ, WRITTEN, Bound, Key, Place, Shape
 from neml2_capi.model.described import Described
 from neml2_capi.model.evaluation import check_mapping, failed_segment, kind_of_results
 from neml2_capi.model.places import Places, requests
-from neml2_capi.model.reports import REPORTS
+from neml2_capi.model.reports import ALWAYS
 
 __all__ = ["Call"]
 
@@ -215,7 +215,7 @@ class Call(Handle):
                     "jvps": jvps,
                     "cotangents": cotangents,
                     "adjoints": adjoints,
-                    "report": dict.fromkeys(REPORTS, True) if report is True else report,
+                    "report": dict.fromkeys(ALWAYS, True) if report is True else report,
                 }
             )
             self._attach(self._fitted(requested, self._views(requested)))
@@ -404,7 +404,7 @@ def _with_defaults(model: Described, groups: Mapping[str, Any]) -> dict[str, Any
     completed = dict(groups)
     for group, names, given in (
         ("outputs", model.outputs.names, groups["outputs"]),
-        ("report", REPORTS if report is True else ["status"], None if report is True else report),
+        ("report", ALWAYS if report is True else ["status"], None if report is True else report),
     ):
         check_mapping(group, given or {})
         completed[group] = {**dict.fromkeys(names, True), **(given or {})}

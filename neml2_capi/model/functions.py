@@ -100,7 +100,8 @@ class Functions:
             By points, (*B,): `status` (int32, the NEML2_* of the header: 0 if all is well),
             `iterations` (int32), `residual_norm` and `suggested_cut` (float64: by what to multiply
             the increment before another try). With the option `collect_history`, `residual_history`
-            too, (*B, miters), NaN after the last iteration.
+            too, (*B, miters), NaN after the last iteration; with `rescue`, `rescue_solves` (int32):
+            the solves by which a point that had not converged was rescued.
 
         Raises
         ------

@@ -27,7 +27,7 @@ from neml2_capi.model.evaluation import (
     kind_of_results,
 )
 from neml2_capi.model.opened import Opened
-from neml2_capi.model.reports import REPORTS
+from neml2_capi.model.reports import OF_OPTIONS, REPORTS
 from neml2_capi.model.source import Source
 from neml2_capi.model.tensors import fill, fill_resolved
 
@@ -75,7 +75,14 @@ class InPython(Opened):
             given.append(self._read(of, directions, kinds, operation.argument, kind))
         newton, by = Newton.like(self), operation.by
         wanted = by if operation.results else ""
-        batch = engine.evaluate(given, wanted, newton, self.options["substep_del_tol"])
+        substep_del_tol, most = self.options["substep_del_tol"], int(self.options["rescue"])
+        if most and newton.whole_batch:
+            raise _refused(
+                "rescues single points, and with convergence = batch one that fails fails all: set "
+                "convergence = point, or rescue = 0",
+                "rescue",
+            )
+        batch = engine.evaluate(given, wanted, newton, substep_del_tol, most)
         with np.errstate(all="ignore"):
             outputs = engine.outputs(batch)
             results: Sequence[Any] = []
@@ -157,7 +164,9 @@ class _Report(Report):
         super().__init__(lambda: backend.implicit_segments)
         self._batch, self.hand_out = batch, kind.hand_out
         self._unknowns = backend._engine.of["unknowns"]
-        self._names = [*REPORTS, *["residual_history"] * bool(backend.options["collect_history"])]
+        names = (*REPORTS, "residual_history")
+        options = {name: backend.options[option] for name, option in OF_OPTIONS.items()}
+        self._names = [name for name in names if options.get(name, True)]
 
     def give(self, array: Any) -> Any:
         """An array of the results' kind."""

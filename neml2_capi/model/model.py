@@ -306,7 +306,7 @@ class Model(Functions, Described):
             its array is one value; new arrays by default.
         report : mapping or bool, optional
             "status", "iterations", "residual_norm" and "suggested_cut", (*B,) each, or True for all
-            of them; "status" by default.
+            of them; "status" by default. "rescue_solves", too, if it is named.
 
         Returns
         -------

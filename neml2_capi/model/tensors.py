@@ -20,7 +20,7 @@ from neml2_capi.model.evaluation import (
     kind_of_results,
 )
 from neml2_capi.model.opened import Opened
-from neml2_capi.model.reports import REPORTS
+from neml2_capi.model.reports import OF_OPTIONS, REPORTS
 
 # Function of each operation, and what derivatives are with respect to, if that is a choice.
 _FUNCTIONS = {
@@ -83,10 +83,16 @@ class NativeReport(Report):
         self._names = backend.signature.unknowns.names
 
     def arrays(self) -> dict[str, Any]:
-        arrays = {name: self.hand_out(self._get(kind)) for name, (kind, _) in REPORTS.items()}
-        history = owned("tensor")  # is there only if the option collect_history asked for it
-        if lib.neml2_report_get(history, self.owner[0], lib.NEML2_REPORT_RESIDUAL_HISTORY) >= 0:
-            arrays["residual_history"] = self.hand_out(history)
+        history = lib.NEML2_REPORT_RESIDUAL_HISTORY
+        kinds = {name: kind for name, (kind, _) in REPORTS.items()} | {"residual_history": history}
+        arrays = {}
+        for name, kind in kinds.items():
+            array = owned("tensor")
+            status = lib.neml2_report_get(array, self.owner[0], kind)
+            if name not in OF_OPTIONS:
+                check(status)
+            if status >= 0:
+                arrays[name] = self.hand_out(array)
         return arrays
 
     def statuses(self) -> Any:

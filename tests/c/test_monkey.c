@@ -111,8 +111,8 @@ static const char *name(monkey *m) {
 
 static const char *option(monkey *m) {
   static const char *const names[] = {
-      "atol",  "rtol",    "ls_type", "ls_cutback",      "ls_c", "convergence", "collect_history",
-      "chunk", "threads", "kernels", "substep_del_tol", "none", NULL};
+      "atol",  "rtol",    "ls_type", "ls_cutback",      "ls_c",   "convergence", "collect_history",
+      "chunk", "threads", "kernels", "substep_del_tol", "rescue", "none",        NULL};
   return names[below(m, (int64_t)(sizeof names / sizeof *names))];
 }
 

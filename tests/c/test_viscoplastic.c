@@ -186,6 +186,50 @@ static void a_guess_that_is_predicted_changes_nothing(const neml2_model *model) 
   viscoplastic_free(&b);
 }
 
+/* Fifty per cent from rest: Newton's method fails; the option rescue goes on, and counts. */
+static void a_step_that_is_too_large_is_rescued(neml2_model *model) {
+  viscoplastic_block b = viscoplastic_create(N);
+  int32_t solves[N];
+  neml2_tensor *inputs[VISCOPLASTIC_INPUTS] = {NULL}, *outputs[VISCOPLASTIC_OUTPUTS] = {NULL}, *told = NULL;
+  neml2_report *report = NULL;
+  viscoplastic_load(&b, 5);
+  for (int i = 0; i < 6 * N; ++i) b.strain[i] *= 50;
+  b.time = 1;
+  neml2_call *call = viscoplastic_call(model, &b, 0);
+  CHECK_OK(neml2_call_bind_report(call, NEML2_REPORT_RESCUE_SOLVES, solves, 1));
+  memset(solves, 1, sizeof solves);
+  CHECK_STATUS(NEML2_NOT_CONVERGED, neml2_call_run(call, N));
+  CHECK_SAYS("rescue");
+  for (int p = 0; p < N; ++p) CHECK(solves[p] == 0);
+
+  CHECK_OK(neml2_model_option_set_number(model, "rescue", 100));
+  CHECK_OK(neml2_call_run(call, N));
+  int rescued = 0;
+  for (int p = 0; p < N; ++p) {
+    CHECK(b.status[p] == NEML2_OK && b.residual_norm[p] < 1e-3);
+    rescued += solves[p] > 0;
+  }
+  CHECK(rescued > 0);
+  viscoplastic_tensors(model, &b, inputs);
+  if (CHECK_OK(neml2_model_forward(outputs, &report, model, inputs, NULL))) {
+    CHECK_OK(neml2_report_get(&told, report, NEML2_REPORT_RESCUE_SOLVES));
+    CHECK_SAME(N, solves, (const int32_t *)tensor_info(told).data);
+    neml2_tensor_free(&told);
+    neml2_report_free(&report);
+  }
+  for (int i = 0; i < VISCOPLASTIC_OUTPUTS; ++i) neml2_tensor_free(&outputs[i]);
+  CHECK_OK(neml2_model_option_set_number(model, "rescue", 0));
+  if (CHECK_STATUS(NEML2_NOT_CONVERGED, neml2_model_forward(outputs, &report, model, inputs, NULL))) {
+    CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_report_get(&told, report, NEML2_REPORT_RESCUE_SOLVES));
+    CHECK_SAYS("option rescue");
+  }
+  for (int i = 0; i < VISCOPLASTIC_INPUTS; ++i) neml2_tensor_free(&inputs[i]);
+  for (int i = 0; i < VISCOPLASTIC_OUTPUTS; ++i) neml2_tensor_free(&outputs[i]);
+  neml2_report_free(&report);
+  neml2_call_free(&call);
+  viscoplastic_free(&b);
+}
+
 int main(void) {
   neml2_model *model = load(artifact("viscoplastic"));
   results_do_not_depend_on_the_batch(model);
@@ -195,6 +239,7 @@ int main(void) {
   state_may_be_updated_in_place(model);
   one_bad_point_fails_alone(model);
   a_guess_that_is_predicted_changes_nothing(model);
+  a_step_that_is_too_large_is_rescued(model);
   neml2_model_free(&model);
   return CHECK_RESULT();
 }

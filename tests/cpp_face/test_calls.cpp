@@ -136,6 +136,24 @@ static void reports_have_their_types(const neml2::Model& model) {
   CHECK(refuses(NEML2_ERROR_SHAPE, "residual history", [&] { step.call.run_or_throw(n); }));
 }
 
+static void a_report_counts_the_solves_of_a_rescue(neml2::Model model) {
+  face::Step step(model, n);
+  std::vector<int32_t> status(n, -1), solves(n, -1);
+  for (auto& strain : step.strain)
+    for (double& component : strain) component *= 50;
+  step.time = 1;
+  step.call.bind_report(NEML2_REPORT_STATUS, status).bind_report(NEML2_REPORT_RESCUE_SOLVES, solves);
+  CHECK(step.call.run(n) == NEML2_NOT_CONVERGED && solves == std::vector<int32_t>(n, 0));
+  model.set_option("rescue", 100);
+  CHECK(step.call.run(n) == NEML2_OK && status == std::vector<int32_t>(n, NEML2_OK));
+  CHECK(*std::max_element(solves.begin(), solves.end()) > 0);
+  const auto result = model.forward(step.arguments());
+  const auto told = result.report.rescue_solves().values<int32_t>();
+  for (std::size_t p = 0; p < n; ++p) CHECK(told[p] == solves[p]);
+  std::vector<double> wrong(n);
+  CHECK(refuses(NEML2_ERROR_DTYPE, "rescue solves", [&] { step.call.bind_report(NEML2_REPORT_RESCUE_SOLVES, wrong); }));
+}
+
 int main() {
   return face::run([] {
     const neml2::Model model(face::path("elasticity"));
@@ -146,5 +164,6 @@ int main() {
     one_value_serves_all_points(model);
     a_block_may_have_no_points(model);
     reports_have_their_types(neml2::Model(face::path("viscoplastic")));
+    a_report_counts_the_solves_of_a_rescue(neml2::Model(face::path("viscoplastic")));
   });
 }

@@ -2,7 +2,7 @@
 program test_state
   use, intrinsic :: iso_fortran_env, only: int32, real64
   use checks, only: check, check_ok, finish, load, some_strains
-  use neml2_capi, only: neml2_call, neml2_model, neml2_view
+  use neml2_capi, only: neml2_call, neml2_model, neml2_not_converged, neml2_report_rescue_solves, neml2_view
   use neml2_history, only: neml2_state
   implicit none(type, external)
   integer, parameter :: n = 3, steps = 4
@@ -42,9 +42,29 @@ program test_state
   stress => state%old("stress")
   call check(all(abs(stress - old_values(1:6, :)) <= 0), "what is now became old")
   call state%free()
+  call rescue()
   call finish()
 
 contains
+
+  ! Fifty per cent from rest: a point that does not converge is solved again if an option says so, and the report counts.
+  subroutine rescue()
+    integer(int32), target :: solves(n)
+    given = 500 * some_strains(n)
+    time = 1
+    old_given = 0
+    old_time = 0
+    old_values = 0
+    call by_hand%bind_report(neml2_report_rescue_solves, neml2_view(solves), stat, errmsg)
+    call check_ok(stat, errmsg)
+    call by_hand%run(n, stat)
+    call check(stat == neml2_not_converged .and. all(solves == 0), "fails without")
+    call model%set_option("rescue", 100.0_real64, stat, errmsg)
+    call check_ok(stat, errmsg)
+    call by_hand%run(n, stat, errmsg)
+    call check_ok(stat, errmsg)
+    call check(any(solves > 0), "is solved, and counted")
+  end subroutine rescue
 
   subroutine bind_by_hand()
     old_given = 0

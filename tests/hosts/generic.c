@@ -56,7 +56,7 @@ int main(int argc, char **argv) {
   static const double root = 1.4142135623730951, none[20];
   const double none6[6] = {0}, strain[6] = {4e-3, -1e-3, -2e-3, 3e-3 / root, -5e-3 / root, 2e-3 / root};
   const double properties[2] = {200e3, 150};
-  double stress[6] = {0}, states[13] = {0}, K[36], rdt = 1, scale = argc > 2 ? 1e4 : 1, large[6];
+  double stress[6] = {0}, states[13] = {0}, K[36], rdt = 1, scale = argc > 2 ? 1e60 : 1, large[6];
   char message[512] = "";
   data_view data;
   int (*integrate)(data_view *), status;

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 library, strains, result = sys.argv[1], np.load(sys.argv[5]), sys.argv[6]
-points, depvar, scale = map(int, sys.argv[2:5])
+points, depvar, scale = int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
 dt = np.array(float(sys.argv[7]))
 vumat = ctypes.CDLL(library).vumat_
 

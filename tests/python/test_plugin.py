@@ -365,7 +365,7 @@ def explicit(
     library: Path,
     strains: NDArray[np.float64],
     depvar: int = 19,
-    scale: int = 1,
+    scale: float = 1,
     dt: float = 1,
 ) -> subprocess.CompletedProcess[str]:
     """Call VUMAT for each of the strains (steps, points, 6); the result is in result.npy."""
@@ -403,7 +403,7 @@ def test_vumat_ends_the_job_where_it_cannot_go_on(alone: Path) -> None:
     make(HARDENING, alone / "libsteel.so")
     done = explicit(alone / "libsteel.so", blocks(), depvar=13)
     assert done.returncode == 1 and "needs 19: set *DEPVAR to that" in done.stderr
-    done = explicit(alone / "libsteel.so", blocks(), scale=100000)
+    done = explicit(alone / "libsteel.so", blocks(), scale=1e60)
     assert done.returncode == 1 and "points did not converge" in done.stderr
     assert "VUMAT, material steel" in done.stderr
 

@@ -1,0 +1,50 @@
+// Some points of a caller's arrays, in arrays of their own.
+#pragma once
+
+#include <cstdint>
+
+#include "capi/evaluation/sums.h"
+#include "capi/model/model.h"
+#include "capi/values/bindings.h"
+
+namespace neml2_capi::model {
+
+class Gathered {
+ public:
+  enum class Wanted { status, results };
+  // Copies what is given of these points, which may repeat. Results and reports have arrays if they are wanted and bound
+  // in `of`, status and iterations in any case. `miters` is the length of a history.
+  Gathered(const Model& model, const Bindings& of, Vector<std::int64_t> points, Wanted wanted, std::int64_t miters);
+
+  std::int64_t point(std::size_t i) const { return points_[i]; }
+  std::int32_t status(std::size_t i) const { return number(NEML2_REPORT_STATUS, i); }
+  std::int32_t iterations(std::size_t i) const { return number(NEML2_REPORT_ITERATIONS, i); }
+  // Writes results and reports of the i-th point to the caller's arrays, but not its iterations.
+  void write(std::size_t i) const;
+
+  Bindings bindings;
+
+ private:
+  struct Result {
+    Points all, own;
+    std::int64_t bytes, itemsize;  // of a point, of an element
+  };
+
+  Points add(const Variable& variable, const Points& all);
+  Points gather(const Variable& variable, const Points& all);
+  std::int32_t number(int report, std::size_t i) const;
+
+  Vector<std::int64_t> points_;
+  PointRows rows_;
+  Vector<Result> results_;
+};
+
+// Calls f(array, variable, part, position) for every result that is bound.
+template <class F>
+void for_each_result(const Model& model, const Bindings& bindings, F&& f) {
+  for (const Part part : all_parts)
+    for (std::size_t i = 0; !is_given(part) && i < bindings.of(part).size(); ++i)
+      if (bindings.of(part)[i].data) f(bindings.of(part)[i], model.variable(part, i), part, i);
+}
+
+}  // namespace neml2_capi::model
