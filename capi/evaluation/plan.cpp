@@ -52,8 +52,8 @@ Tally Plan::run(const Bindings& bindings, Workspace& workspace) const {
 }
 
 Tally Plan::evaluate(const Bindings& bindings, Workspace& workspace) const {
-  clear_rescues(bindings);
   const std::int64_t points = request_.points, size = chunk_size();
+  clear_rescues(bindings, 0, points);
   if (route().end_of_range(options_, bindings, 0, size) < points) {
     check(bindings);
     return Chunks(*this, route(), bindings, size).run(threads_, workspace);

@@ -18,7 +18,7 @@ class Plan {
   const Routes& routes() const { return routes_; }
   const Options& options() const { return options_; }
   const Request& request() const { return request_; }
-  const Route& route() const { return route_; }
+  const Route& route() const { return rescue_ ? *rescue_ : chosen_; }
   int threads() const { return threads_; }
 
   // Evaluates bindings that ask for this request, and have passed inputs_to_copy(), with a workspace that holds nothing
@@ -30,7 +30,6 @@ class Plan {
   void check(const Bindings& bindings) const;
 
  private:
-  const Route& route() const { return rescue_ ? *rescue_ : chosen_; }
   std::int64_t chunk_size() const;
 
   const Routes& routes_;

@@ -34,8 +34,8 @@ void write_status(const Bindings& bindings, std::int64_t begin, const Vector<std
   write(bindings.report[NEML2_REPORT_STATUS], begin, status);
 }
 
-void clear_rescues(const Bindings& bindings) {
-  write_everywhere(bindings.report[NEML2_REPORT_RESCUE_SOLVES], 0, bindings.points, std::int32_t{0});
+void clear_rescues(const Bindings& bindings, std::int64_t begin, std::int64_t points) {
+  write_everywhere(bindings.report[NEML2_REPORT_RESCUE_SOLVES], begin, points, std::int32_t{0});
 }
 
 void write_good_report(const Bindings& bindings, std::int64_t begin, std::int64_t points) {

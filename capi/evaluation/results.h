@@ -9,7 +9,7 @@ namespace neml2_capi::model {
 
 void write_status(const Bindings& bindings, std::int64_t begin, const Vector<std::int32_t>& status);
 // Begins the counts of a rescue at zero.
-void clear_rescues(const Bindings& bindings);
+void clear_rescues(const Bindings& bindings, std::int64_t begin, std::int64_t points);
 // The report of points without a solve, all of which are finite.
 void write_good_report(const Bindings& bindings, std::int64_t begin, std::int64_t points);
 

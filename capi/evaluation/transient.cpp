@@ -6,6 +6,7 @@
 #include "capi/base/interrupt.h"
 #include "capi/base/log.h"
 #include "capi/evaluation/chunks.h"
+#include "capi/evaluation/results.h"
 #include "capi/platform/process.h"
 
 namespace neml2_capi::model {
@@ -112,9 +113,8 @@ void Transient::add_places() {
   for (const Part part : parts_of_steps)
     for (std::size_t i = 0; i < first_.of(part).size(); ++i) add(place(part, i));
   for (std::size_t kind = 0; kind < std::size(first_.report); ++kind) {
-    const bool counts = kind == NEML2_REPORT_STATUS || kind == NEML2_REPORT_ITERATIONS;
-    const std::int64_t size = counts ? sizeof(std::int32_t) : sizeof(double);
-    add({Part::output, true, kind, first_.report[kind].step * size});
+    const DType dtype = dtype_of_report(static_cast<int>(kind));
+    add({Part::output, true, kind, first_.report[kind].step * itemsize(dtype)});
   }
 }
 
@@ -195,6 +195,7 @@ void Transient::run(const Plan& plan, const Bindings& first, const Range& range,
     interrupt::check();
     go_to(step, bindings);
     workspace.forget();
+    clear_rescues(bindings, range.begin, range.points);
     Tally tally;
     plan.route().run(plan, bindings, range, workspace, tally);
     note(step, tally);

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from oracle import ISOTROPIC_HARDENING, VISCOPLASTIC, Viscoplasticity
 from states import Artifacts, load, repeated, state_of
 
-from neml2_capi import ConvergenceError, Device, FatalError, Model, Scheduler, examples
+from neml2_capi import ConvergenceError, Device, FatalError, Model, Scheduler, drive, examples
 from neml2_capi._ffi.runtime import libtorch
 from neml2_capi.solvers import Newton
 
@@ -277,6 +277,22 @@ def test_a_bound_call_rescues_in_place() -> None:
 
 
 @pytest.mark.parametrize("kernels", ["off", "auto"])
+def test_a_history_rescues_what_its_steps_rescue() -> None:
+    model = shipped("chaboche", 100, threads=2)
+    times = np.arange(4.0)
+    strain = np.array([0.0, 0.5, 0.1, -0.4])[:, None, None] * directions(150)
+    results = drive(model, times, {"strain": strain}, report=True, least_step=1.0, progress=False)
+    state, most = model.state(150), 0
+    for step in range(1, len(times)):
+        inputs = state.inputs(strain=strain[step], t=times[step])
+        outputs, report = model.evaluate(inputs)
+        np.testing.assert_array_equal(results["stress"][step], outputs["stress"])
+        np.testing.assert_array_equal(results.report.iterations[step], report["iterations"])
+        most = max(most, report["rescue_solves"].max())
+        state.advance(outputs)
+    assert most > 0
+
+
 def test_a_model_that_cuts_its_increments_does_so_first(artifacts: Artifacts, kernels: str) -> None:
     """What fails in substeps, too, is solved in one step."""
     model = load(artifacts, "substepping")
