@@ -110,18 +110,6 @@ class Arrays:
         total = self.sum(x, axes, keep)
         return self.div(total, x.size / max(total.size, 1))
 
-    def norm(self, x: Nodes, order: float = 2, axes: Any = None, keep: bool = False) -> Nodes:
-        if order == 2:
-            return self.function("sqrt", self.sum(self.mul(x, x), axes, keep))
-        size = self.function("abs", x)
-        if abs(order) == np.inf:
-            return (self.amax if order > 0 else self.amin)(size, axes, keep)
-        if order == 0:
-            return self.sum(self.number(self.not_(self.eq(x, 0.0))), axes, keep)
-        if order == 1:
-            return self.sum(size, axes, keep)
-        return self.pow(self.sum(self.pow(size, order), axes, keep), 1 / order)
-
     def _reduce(
         self, function: Elementwise, start: float, x: Nodes, axes: Any, keep: bool
     ) -> Nodes:
@@ -157,26 +145,6 @@ class Arrays:
             for i, j in ((1, 2), (2, 0), (0, 1))
         ]
         return np.stack(rows, axis=axis)
-
-    def einsum(self, equation: str, operands: Sequence[Nodes]) -> Nodes:
-        """Products of all operands, and sums over what the result does not name."""
-        left, _, right = equation.replace(" ", "").partition("->")
-        if "." in equation or "->" not in equation:
-            raise NoKernel(
-                f"the sum {equation!r} is not understood; write the result, without '...'"
-            )
-        names = sorted(set(left) - {","})
-        total = self.full((1,) * len(names), 1.0)
-        for term, operand in zip(left.split(","), operands, strict=True):
-            if len(set(term)) != len(term):
-                raise NoKernel(f"the sum {equation!r} takes a diagonal, which is unknown")
-            order = sorted(range(len(term)), key=lambda k: names.index(term[k]))
-            shape = [operand.shape[term.index(n)] if n in term else 1 for n in names]
-            total = self.mul(total, operand.transpose(order).reshape(shape))
-        total = self.sum(total, [k for k, n in enumerate(names) if n not in right] or (), False)
-        kept = [n for n in names if n in right]
-        result: Nodes = total.transpose([kept.index(n) for n in right])
-        return result
 
     # Choosing by numbers
 

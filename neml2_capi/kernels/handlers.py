@@ -144,10 +144,6 @@ def index_(a: Arrays, x: Nodes, places: Sequence[Any]) -> Nodes:
     return found if isinstance(found, np.ndarray) else a.array(found)
 
 
-def index_select(a: Arrays, x: Nodes, axis: int, index: Nodes) -> Nodes:
-    return np.take(x, a.integers(index), axis=axis)
-
-
 def index_put(a: Arrays, x: Nodes, places: Sequence[Any], y: Nodes, add: bool = False) -> Nodes:
     chosen = tuple(slice(None) if p is None else a.integers(a.array(p)) for p in places)
     result: Nodes = np.array(x, dtype=object, order="C")
@@ -204,29 +200,8 @@ def diagonal_scatter(
     return result
 
 
-def diag_embed(a: Arrays, x: Nodes, offset: int = 0, first: int = -2, second: int = -1) -> Nodes:
-    if (offset, first, second) != (0, -2, -1):
-        raise NoKernel("diag_embed is known for the last two axes only")
-    return a.where(a.array(np.eye(x.shape[-1])), x[..., None], a.array(0.0))
-
-
-def linspace(a: Arrays, start: float, end: float, steps: int, **_: Any) -> Nodes:
-    return a.array(np.linspace(start, end, steps))
-
-
 def arange(a: Arrays, *bounds: float, **_: Any) -> Nodes:
     return a.array(np.arange(*bounds))
-
-
-def addmm(a: Arrays, x: Nodes, y: Nodes, z: Nodes, beta: float = 1, alpha: float = 1) -> Nodes:
-    return a.add(a.mul(x, beta), a.mul(a.matmul(y, z), alpha))
-
-
-def clamp(a: Arrays, x: Nodes, low: Any = None, high: Any = None, **more: Any) -> Nodes:
-    low, high = more.get("min", low), more.get("max", high)
-    if low is not None:
-        x = a.greatest(x, low)
-    return x if high is None else a.least(x, high)
 
 
 def search(a: Arrays, table: Nodes, x: Any, *_: Any, right: bool = False, **more: Any) -> Nodes:

@@ -1,12 +1,15 @@
-"""Operators that Inductor compiles wrongly, for packages: written by others that it compiles well.
+"""Operators that Inductor compiles wrongly: written by others that it compiles well.
 
-Its vector code takes exp(x) - 1 for expm1, which is 0 or twice the result near 0, the quotient
-rounded down for remainders, and in float32 a polynomial for erf, which is 0 near 0.
+Kernels read those that they do not know by themselves as they are written here, too.
+
+Inductor's vector code takes exp(x) - 1 for expm1, which is 0 or twice the result near 0, the
+quotient rounded down for remainders, and in float32 a polynomial for erf, which is 0 near 0.
 `docs/conformance.md` tells of each. This module needs torch.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable
@@ -28,7 +31,7 @@ def _expm1(x: Any) -> Any:
 
 
 def _elu(x: Any, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Any:
-    return torch.where(x < 0, _expm1(x * input_scale) * (alpha * scale), x * scale)
+    return torch.where(x < 0, torch.expm1(x * input_scale) * (alpha * scale), x * scale)
 
 
 def _selu(x: Any) -> Any:
@@ -55,18 +58,20 @@ def _other_sign(rest: Any, y: Any) -> Any:
     return (rest != 0) & ((rest < 0) != (y < 0))
 
 
-def _tensor(value: Any, like: Any) -> Any:
-    return value if isinstance(value, torch.Tensor) else torch.full((), value, dtype=like.dtype)
+def _reals(*values: Any) -> list[Any]:
+    types = [v.dtype for v in values if isinstance(v, torch.Tensor) and v.is_floating_point()]
+    dtype = functools.reduce(torch.promote_types, types) if types else torch.float64
+    return [v.to(dtype) if hasattr(v, "to") else torch.full((), v, dtype=dtype) for v in values]
 
 
 def _remainder(x: Any, y: Any) -> Any:
-    y = _tensor(y, x)
+    x, y = _reals(x, y)
     rest = torch.fmod(x, y)
     return torch.where(_other_sign(rest, y), rest + y, rest)
 
 
 def _floor_divide(x: Any, y: Any) -> Any:
-    y = _tensor(y, x)
+    x, y = _reals(x, y)
     rest = torch.fmod(x, y)
     whole = (x - rest) / y
     whole = torch.where(_other_sign(rest, y), whole - 1.0, whole)
@@ -81,7 +86,8 @@ def _floor_divide(x: Any, y: Any) -> Any:
 def _divide(x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
     if rounding_mode == "floor":
         return _floor_divide(x, y)
-    return NotImplemented
+    x, y = _reals(x, y)
+    return torch.trunc(x / y) if rounding_mode else x / y
 
 
 def _ndtr(x: Any) -> Any:
@@ -152,15 +158,14 @@ def _reals_only(function: Callable[..., Any]) -> Callable[..., Any]:
         tensors = [v for v in (x, *rest) if isinstance(v, torch.Tensor)]
         if not tensors or not all(v.is_floating_point() for v in tensors):
             return NotImplemented
-        if not isinstance(x, torch.Tensor):
-            x = _tensor(x, tensors[0])
         return function(x, *rest, **options)
 
     return of_reals
 
 
 _aten = torch.ops.aten
-_WRITTEN: dict[Any, Callable[..., Any]] = {
+#: By torch's operators.
+WRITTEN: dict[Any, Callable[..., Any]] = {
     _aten.expm1.default: _expm1,
     _aten.special_expm1.default: _expm1,
     _aten.elu.default: _elu,
@@ -188,8 +193,8 @@ _WRITTEN: dict[Any, Callable[..., Any]] = {
     _aten.cumsum.default: _cumulated(operator.add),
     _aten.cumprod.default: _cumulated(operator.mul),
 }
-#: By torch's operators.
-DECOMPOSITIONS = {target: _reals_only(function) for target, function in _WRITTEN.items()}
+#: The same for Inductor, which needs none for integers.
+DECOMPOSITIONS = {target: _reals_only(function) for target, function in WRITTEN.items()}
 
 
 def needs_lowering(program: Any) -> bool:

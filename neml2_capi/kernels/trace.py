@@ -12,12 +12,18 @@ import numpy as np
 from neml2_capi.kernels.arrays import Arrays, Nodes
 from neml2_capi.kernels.dropped import settled_output
 from neml2_capi.kernels.operators import CHECKS, OPERATORS
-from neml2_capi.kernels.places import place_of
+from neml2_capi.kernels.places import LINE, place_of
 from neml2_capi.kernels.program import Array, NoKernel, Program, program_of
 from neml2_capi.kernels.scalar import MASKS, constant_of
 
 try:
     import torch
+    import torch._refs
+    from torch._decomp import decomposition_table
+    from torch.fx.experimental.proxy_tensor import make_fx
+    from torch.utils._pytree import tree_leaves
+
+    from neml2_capi.kernels.lowered import WRITTEN
 except ImportError as error:
     raise ImportError(
         "neml2_capi.kernels reads graphs with torch, which is not installed for this Python; "
@@ -136,14 +142,13 @@ class _Reader:
             elif node.op == "output":
                 return [known[x] for x in node.args[0]]
             else:
-                before = len(self._arrays.scalars.nodes)
                 try:
                     known[node] = self._call(node, known)
                 except NoKernel as reason:
                     reason.place = reason.place or place_of(node)
                     raise
                 count = len(self._arrays.scalars.nodes)
-                self._made_at[place_of(node)] += count - before
+                self._made_at[place_of(node)] += count - self._made_at.total()
                 if count > _MOST_EXPRESSIONS:
                     raise self._too_long(count)
         raise NoKernel("its graph has no output")
@@ -171,12 +176,14 @@ class _Reader:
             return self._run(arguments[1], arguments[2:])
         if node.target in _SIZES:
             return _SIZES[node.target](*arguments)
-        if name not in OPERATORS:
-            raise NoKernel(f"its operator {name} is unknown")
         options = {key: value(x) for key, x in node.kwargs.items()}
         result: Any
         try:
-            result = OPERATORS[name](self._arrays, *arguments, **options)
+            does = OPERATORS.get(name) or OPERATORS.get(name.rpartition(".")[0])
+            if does:
+                result = does(self._arrays, *arguments, **options)
+            else:
+                result = self._by_others(node, known)
         except NoKernel as reason:
             raise NoKernel(f"{reason.args[0]} ({name}, {node.name})", reason.place) from None
         except (TypeError, ValueError, IndexError) as error:
@@ -190,6 +197,31 @@ class _Reader:
         result = self._of_type(node, name, self._arrays.array(result))
         self._check(node, name, result)
         return self._rounded(node, name, result)
+
+    def _by_others(self, node: Any, known: dict[Any, Any]) -> Any:
+        """An operator that torch defines by others. NoKernel if these are unknown, too."""
+        given = [x for x in node.all_input_nodes if isinstance(known[x], np.ndarray)]
+        points = [torch.zeros(known[x].shape, dtype=x.meta["val"].dtype) for x in given]
+
+        def called(*tensors: Any) -> Any:
+            at = dict(zip(given, tensors, strict=True))
+            arguments, options = torch.fx.map_arg(
+                (node.args, node.kwargs), lambda x: at.get(x, known[x])
+            )
+            return tree_leaves(node.target(*arguments, **options))
+
+        rule = WRITTEN.get(node.target) or decomposition_table.get(node.target)
+        unknown = NoKernel(f"its operator {node.target} is unknown")
+        try:
+            graph = make_fx(called, rule and {node.target: rule}, tracing_mode="fake")(*points)
+        except Exception as reason:  # whatever torch raises for what has no tensors, or no rule
+            raise unknown from reason
+        for step in graph.graph.nodes:
+            if step.target == node.target:
+                raise unknown
+            step.meta["custom"] = {LINE: place_of(node)}
+        found = self._run(graph, [known[x] for x in given])
+        return found if isinstance(node.meta.get("val"), (list, tuple)) else found[0]
 
     def _of_type(self, node: Any, name: str, result: Nodes) -> Nodes:
         """Truth values for torch's: the sum of two is true. NoKernel for the bits of integers."""
