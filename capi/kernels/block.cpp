@@ -28,7 +28,7 @@ class Block {
       start_history(report);
       for (const Step& step : walk_.steps) take(step, report);
       scratch_.copy(walk_.zeros);
-      for (const Product& product : walk_.products) push_forward(product, 1);
+      for (const Product& product : walk_.products) scratch_.push_forward(product, 1);
       for (const Adjoint& adjoint : walk_.pulled) pull_back(adjoint);
       note_non_finite(report, counts);
       scatter(report);
@@ -126,8 +126,9 @@ class Block {
 
   void derive(const Chain& chain) const {
     for (const Run& run : chain.operators) scratch_.call(run);
+    scratch_.copy(chain.expand);
     scratch_.copy(chain.zeros);
-    for (const Product& product : chain.products) push_forward(product, chain.count);
+    for (const Product& product : chain.products) scratch_.push_forward(product, chain.count);
     if (chain.system && chain.count > 0) solve_sensitivity(chain);
     scratch_.copy(chain.unpack);
   }
@@ -139,7 +140,7 @@ class Block {
     V* const right = scratch_[chain.right];
     for (std::int64_t i = 0; i < system.unknowns * chain.count; ++i) right[i] = -right[i];
     if (chain.count == 1 && system.newton_step.kernel) return solve_once(system, right);
-    scratch_.copy(system.assemble);
+    scratch_.assemble(system);
     solve<T>(scratch_[system.jacobian], right, system.unknowns, chain.count);
   }
 
@@ -150,23 +151,10 @@ class Block {
     scratch_.call(system.newton_step);
     const Mask<T> bad = *scratch_[system.trusted] != T(1);
     if (any(bad)) {
-      scratch_.copy(system.assemble);
+      scratch_.assemble(system);
       solve<T>(scratch_[system.jacobian], right, system.unknowns, 1);
     }
     for (std::int64_t i = 0; i < system.unknowns; ++i) right[i] = bad ? right[i] : scratch_[system.step][i];
-  }
-
-  void push_forward(const Product& product, std::int64_t count) const {
-    const V* const from = scratch_[product.from];
-    for (std::int64_t r = 0; r < product.rows; ++r) {
-      const V* const row = scratch_[product.block] + r * product.stride;
-      V* const to = scratch_[product.to] + r * count;
-      if (product.from == nowhere)
-        for (std::int64_t c = 0; c < product.columns; ++c) to[product.first + c] += row[c];
-      else
-        for (std::int64_t c = 0; c < product.columns; ++c)
-          for (std::int64_t k = 0; k < count; ++k) to[k] += row[c] * from[c * count + k];
-    }
   }
 
   void pull_back(const Adjoint& adjoint) const {

@@ -72,22 +72,6 @@ struct Trace {
   double norm;                         // its |r|
 };
 
-// The unknowns that make a residual vanish. As packages return it, the residual is -r.
-struct Implicit {
-  std::int64_t number = 0;  // among the systems of the model
-  bool is_cut = false;      // if a point fails, substeps follow
-  std::int64_t unknowns = 0;
-  std::int64_t first_part = 0, parts = 0;  // among the unknowns of the model
-  Run system;                              // the Jacobian, in blocks, and the residual at `u`
-  Run residual;                            // at `trial`
-  Run newton_step;                         // from both; if its pivots were bad for a lane, `trusted` is not 1
-  List<Move> assemble = {};                // the blocks of the Jacobian, into one matrix
-  At u = nowhere, r = nowhere, jacobian = nowhere, step = nowhere, trial = nowhere, trial_residual = nowhere;
-  At trusted = nowhere, pivoted = nowhere;  // the latter: a step by row pivoting
-  List<Move> unpack = {};                   // the solution, into the values
-  List<Move> iterates = {};                 // the last iterate, of unknowns that stand in pieces
-};
-
 // A block of derivatives (rows, columns), whose rows are `stride` vectors apart, times directions (columns, count), added
 // to `to` (rows, count). If they come from nowhere, the directions are columns of the unit matrix, from the column `first`
 // on.
@@ -97,6 +81,22 @@ struct Product {
   At from;
   std::int64_t first;
   At to;
+};
+
+// The unknowns that make a residual vanish. As packages return it, the residual is -r.
+struct Implicit {
+  std::int64_t number = 0;  // among the systems of the model
+  bool is_cut = false;      // if a point fails, substeps follow
+  std::int64_t unknowns = 0;
+  Run system;                     // the Jacobian, in blocks, and the residual at `u`
+  Run residual;                   // at `trial`
+  Run newton_step;                // from both; if its pivots were bad for a lane, `trusted` is not 1
+  List<Move> assemble = {};       // the blocks of the Jacobian, into one matrix
+  List<Product> substitute = {};  // then what it depends on through auxiliary unknowns
+  At u = nowhere, r = nowhere, jacobian = nowhere, step = nowhere, trial = nowhere, trial_residual = nowhere;
+  At trusted = nowhere, pivoted = nowhere;  // the latter: a step by row pivoting
+  List<Move> unpack = {};                   // the solution, into the values
+  List<Move> iterates = {};                 // the last iterate, of unknowns that stand in pieces
 };
 
 // The transpose of (rows, columns) of a matrix of the scratch, times `from`, added to `to`.
@@ -109,7 +109,8 @@ struct Adjoint {
 // Effect of a segment on `count` directions, by the chain rule.
 struct Chain {
   List<Run> operators = {};
-  List<Move> zeros = {};  // what products are added to
+  List<Move> expand = {};  // what they store sparsely
+  List<Move> zeros = {};   // what products are added to
   List<Product> products = {};
   const Implicit* system = nullptr;  // of an implicit one: -(dr/du)^-1 times `right`, in its place
   At right = nowhere;

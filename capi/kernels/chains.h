@@ -218,6 +218,7 @@ class Chains {
       if (links.system) push_through(links, rooms_[i], pushed, made);
       for (const auto& [name, direction] : made) plan_.of_values[name] = direction;
       pushed.chain.operators = list(links.operators);
+      pushed.chain.expand = list(links.expand);
       pushed.chain.zeros = list(pushed.zeros);
       pushed.chain.products = list(pushed.products);
       pushed.chain.unpack = list(pushed.unpack);

@@ -42,10 +42,15 @@ std::vector<Array> arrays_of(const artifact::Field& entries) {
 }
 
 // Tells whether kernels.json has as many components for each array as the object has.
-bool are_those_of(const std::vector<Array>& arrays, const neml2_kernel_array* compiled, std::int32_t count) {
-  bool same = std::ssize(arrays) == count;
-  for (std::int32_t i = 0; same && i < count; ++i)
-    same = arrays[static_cast<std::size_t>(i)].shape.product() == compiled[i].components;
+bool are_those_of(const Arrays& arrays, const neml2_kernel& kernel) {
+  bool same = std::ssize(arrays.inputs) == kernel.input_count && std::ssize(arrays.outputs) == kernel.output_count;
+  for (std::int32_t i = 0; same && i < kernel.input_count; ++i)
+    same = arrays.inputs[static_cast<std::size_t>(i)].shape.product() == kernel.inputs[i].components;
+  for (std::int32_t i = 0; same && i < kernel.output_count; ++i) {
+    const neml2_kernel_sparse* sparse = sparse_of(kernel, i);
+    same = arrays.outputs[static_cast<std::size_t>(i)].shape.product() ==
+           (sparse ? sparse->size : kernel.outputs[i].components);
+  }
   return same;
 }
 
@@ -73,8 +78,8 @@ const neml2_kernel_set* mapped(const std::filesystem::path& path, const std::str
   const auto kernels = reinterpret_cast<const neml2_kernel_set* (*)()>(platform::function_of(object, "neml2_kernels"));
   if (!kernels) throw damaged_object(path, "has no kernels");
   const neml2_kernel_set* set = kernels();
-  if (set->version != NEML2_KERNEL_VERSION)
-    throw damaged_object(path, join("is of version ", set->version, ", expected ", NEML2_KERNEL_VERSION));
+  if (set->version < 1 || set->version > NEML2_KERNEL_VERSION)
+    throw damaged_object(path, join("is of version ", set->version, ", expected at most ", NEML2_KERNEL_VERSION));
   return set;
 }
 
@@ -109,6 +114,13 @@ std::unique_ptr<const JsonDocument> parsed(const std::string& file) {
 }
 
 }  // namespace
+
+const neml2_kernel_sparse* sparse_of(const neml2_kernel& kernel, std::int32_t output) {
+  if (kernel.version < 2) return nullptr;
+  for (std::int32_t i = 0; i < kernel.sparse_count; ++i)
+    if (kernel.sparse[i].output == output) return &kernel.sparse[i];
+  return nullptr;
+}
 
 std::unique_ptr<const Folder> Folder::open(const std::filesystem::path& leaf, bool alone) {
   if (!artifact::have_kernels(leaf)) return nullptr;
@@ -158,9 +170,7 @@ void Folder::read(const std::filesystem::path& leaf, bool alone) {
     kernels_[package] = kernel;
     if (!alone) continue;
     const Arrays& arrays = arrays_[package] = {arrays_of(entry["inputs"]), arrays_of(entry["outputs"])};
-    if (!are_those_of(arrays.inputs, kernel->inputs, kernel->input_count) ||
-        !are_those_of(arrays.outputs, kernel->outputs, kernel->output_count))
-      throw damaged(file, join("has other shapes for ", name, " than ", object));
+    if (!are_those_of(arrays, *kernel)) throw damaged(file, join("has other shapes for ", name, " than ", object));
   }
 }
 

@@ -22,6 +22,9 @@ struct Arrays {
   std::vector<Array> inputs, outputs;
 };
 
+// How an output is stored of which zeros are not; null if all components are.
+const neml2_kernel_sparse* sparse_of(const neml2_kernel& kernel, std::int32_t output);
+
 class Folder {
  public:
   // The kernels beside the packages in `leaf`; null if there is no folder of them. Throws NEML2_ERROR_UNSUPPORTED,

@@ -64,21 +64,36 @@ void gather(T* to, const T* from, const Array& array, int lanes, std::int64_t be
 }
 
 template <class T>
-void scatter(const T* from, T* to, const Array& array, int lanes, std::int64_t begin, std::int64_t points) {
+void scatter(const T* from, T* to, const Array& array, const neml2_kernel_sparse* sparse, std::int64_t stored,
+             int lanes, std::int64_t begin, std::int64_t points) {
   const std::int64_t components = array.shape.product();
   const std::int64_t used = array.per_point ? std::min<std::int64_t>(lanes, points - begin) : 1;
   to += array.per_point ? begin * components : 0;
+  if (sparse) std::fill_n(to, used * components, T(0));
   for (std::int64_t l = 0; l < used; ++l)
-    for (std::int64_t c = 0; c < components; ++c) to[l * components + c] = from[c * lanes + l];
+    for (std::int64_t c = 0; c < stored; ++c)
+      to[l * components + (sparse ? sparse->places[c] : c)] = from[c * lanes + l];
+}
+
+// The arrays that the package has: without those of auxiliary unknowns.
+Arrays visible(const Folder& folder, const std::string& package) {
+  Arrays arrays = folder.arrays(package);
+  const neml2_kernel& kernel = folder.find(package);
+  if (kernel.version < 2 || kernel.auxiliaries == 0) return arrays;
+  arrays.outputs.resize(arrays.outputs.size() - 2);
+  if (arrays.outputs.size() != 2)
+    throw Error(NEML2_ERROR_UNSUPPORTED, package,
+                join(package, " has no graph: the Jacobian of several groups has auxiliary unknowns."));
+  return arrays;
 }
 
 class KernelGraph final : public PlainGraph {
  public:
   KernelGraph(std::shared_ptr<const Folder> folder, const std::string& package)
-      : PlainGraph(package, folder->real(), folder->arrays(package).inputs, folder->arrays(package).outputs),
+      : PlainGraph(package, folder->real(), folder->arrays(package).inputs, visible(*folder, package).outputs),
         folder_(std::move(folder)),
         kernel_(folder_->find(package)),
-        arrays_(folder_->arrays(package)) {}
+        arrays_(visible(*folder_, package)) {}
 
   void run(Handles& inputs, Handles& outputs, graph::SingularInfo*) const override {
     real_ == DType::float32 ? run<float>(inputs, outputs) : run<double>(inputs, outputs);
@@ -99,8 +114,9 @@ class KernelGraph final : public PlainGraph {
     };
     std::vector<T*> in, out;
     for (const Array& array : arrays_.inputs) in.push_back(vectors(array.shape.product()));
-    for (const Array& array : arrays_.outputs) out.push_back(vectors(array.shape.product()));
+    for (std::int32_t i = 0; i < kernel_.output_count; ++i) out.push_back(vectors(kernel_.outputs[i].components));
     T* const kept = vectors(kernel_.kept);
+    std::vector<T> slopes;
     const std::vector<const void*> given(in.begin(), in.end());
     const std::vector<void*> made(out.begin(), out.end());
     for (std::int64_t begin = 0; begin < points; begin += lanes) {
@@ -108,14 +124,44 @@ class KernelGraph final : public PlainGraph {
         gather(in[i], inputs[i]->data_as<const T>(), arrays_.inputs[i], lanes, begin, points);
       if (kernel_.prepare) kernel_.prepare(given.data(), kept);
       kernel_.run(given.data(), made.data(), kept);
-      for (std::size_t i = 0; i < out.size(); ++i)
-        scatter(out[i], outputs[i]->data_as<T>(), arrays_.outputs[i], lanes, begin, points);
+      for (std::size_t i = 0; i < arrays_.outputs.size(); ++i) {
+        const auto number = static_cast<std::int32_t>(i);
+        scatter(out[i], outputs[i]->data_as<T>(), arrays_.outputs[i], sparse_of(kernel_, number),
+                kernel_.outputs[i].components, lanes, begin, points);
+      }
+      for (std::int64_t point = begin; out.size() > arrays_.outputs.size() && point < std::min(begin + lanes, points);
+           ++point)
+        substitute(out, static_cast<int>(point - begin),
+                   outputs[0]->data_as<T>() + point * arrays_.outputs[0].shape.product(), slopes);
     }
   }
 
   const std::shared_ptr<const Folder> folder_;
+  // Adds dr/dw dw/du to the Jacobian of a point, of which `out` has a lane.
+  template <class T>
+  void substitute(const std::vector<T*>& out, int lane, T* jacobian, std::vector<T>& slopes) const {
+    const neml2_kernel_sparse& by = *sparse_of(kernel_, 2);
+    const neml2_kernel_sparse& own = *sparse_of(kernel_, 3);
+    const std::int64_t count = kernel_.auxiliaries, n = by.size / count;
+    slopes.assign(static_cast<std::size_t>(count * n), T(0));
+    const auto add = [&](T* to, const T* from, T factor) {
+      for (std::int64_t k = 0; k < n; ++k) to[k] += factor * from[k];
+    };
+    for (std::int32_t i = 0; i < kernel_.outputs[3].components; ++i) {
+      const std::int64_t row = own.places[i] / (n + count), column = own.places[i] % (n + count);
+      const T value = out[3][i * kernel_.lanes + lane];
+      if (column < n)
+        slopes[static_cast<std::size_t>(row * n + column)] += value;
+      else
+        add(&slopes[static_cast<std::size_t>(row * n)], &slopes[static_cast<std::size_t>((column - n) * n)], value);
+    }
+    for (std::int32_t i = 0; i < kernel_.outputs[2].components; ++i)
+      add(jacobian + by.places[i] / count * n, &slopes[static_cast<std::size_t>(by.places[i] % count * n)],
+          out[2][i * kernel_.lanes + lane]);
+  }
+
   const neml2_kernel& kernel_;
-  const Arrays& arrays_;
+  const Arrays arrays_;
 };
 
 // Solver of dense systems, given by the blocks of a matrix and then the parts of a right-hand side.
@@ -167,7 +213,7 @@ std::shared_ptr<graph::Graph> kernel_graph(std::shared_ptr<const Folder> folder,
 std::shared_ptr<graph::Graph> solver_graph(std::shared_ptr<const Folder> folder, const std::string& jacobian,
                                            std::size_t residuals) {
   folder->find(jacobian);
-  const std::vector<Array>& given = folder->arrays(jacobian).outputs;
+  const std::vector<Array> given = visible(*folder, jacobian).outputs;
   const std::size_t blocks = given.size() - residuals, groups = blocks / residuals;
   const std::vector<Array>& unknowns = folder->arrays(jacobian).inputs;
   for (const Array& array : given)

@@ -26,6 +26,7 @@ namespace neml2_capi::kernels {
 struct Place {
   At at = nowhere;
   std::int64_t components = 0;
+  const neml2_kernel_sparse* sparse = nullptr;  // of an output of a kernel: which components these are
 };
 using Places = std::vector<Place>;
 
@@ -47,6 +48,7 @@ struct Local {
 // The derivatives that a segment has.
 struct Links {
   std::vector<Run> operators;
+  std::vector<Move> expand;  // what they store sparsely, among zeros
   std::vector<Local> locals;
   const Implicit* system = nullptr;
   std::vector<Part> unknowns;  // of the system
@@ -98,7 +100,7 @@ class Layout {
     if (kernel.lanes != functions_.lanes || kernel.real_size != functions_.real_size)
       refuse(package, "its kernel has other lanes");
     for (auto i = static_cast<std::int32_t>(outputs.size()); i < kernel.output_count; ++i)
-      outputs.push_back(place(kernel.outputs[i].components));
+      outputs.push_back({place(kernel.outputs[i].components).at, kernel.outputs[i].components, sparse_of(kernel, i)});
     const auto check = [&](const neml2_kernel_array* arrays, std::int32_t count, const Places& places) {
       bool fits = count == static_cast<std::int32_t>(places.size());
       for (std::int32_t i = 0; fits && i < count; ++i)
@@ -180,10 +182,33 @@ class Layout {
           {from + i * (pack ? part.piece : part.apart), to + i * (pack ? part.apart : part.piece), part.piece});
   }
 
-  // The Jacobian in one matrix; if it is returned as one block, that is the matrix.
-  void assemble(const Places& blocks, const Groups& rows, const Groups& columns, Implicit& system) {
+  // A place for an output of a kernel, which has `components` if all of them are stored.
+  Place place_of(const neml2_kernel& kernel, std::size_t output, std::int64_t components) {
+    const auto number = static_cast<std::int32_t>(output);
+    const neml2_kernel_sparse* sparse = number < kernel.output_count ? sparse_of(kernel, number) : nullptr;
+    if (!sparse || sparse->size != components) return place(components);
+    return {place(kernel.outputs[number].components).at, kernel.outputs[number].components, sparse};
+  }
+
+  // Components of a block, which may not all be stored, to where component `first` and `count` behind it belong.
+  static void move_stored(std::vector<Move>& moves, const Place& block, std::int64_t first, std::int64_t count, At to) {
+    if (!block.sparse) return moves.push_back({block.at + first, to, count});
+    const std::int32_t *const begin = block.sparse->places, *const end = begin + block.components;
+    for (const std::int32_t* it = std::lower_bound(begin, end, first); it != end && *it < first + count; ++it) {
+      const Move next = {block.at + (it - begin), to + *it - first, 1};
+      Move* const last = moves.empty() ? nullptr : &moves.back();
+      if (last && last->from != nowhere && last->from + last->components == next.from &&
+          last->to + last->components == next.to)
+        ++last->components;
+      else
+        moves.push_back(next);
+    }
+  }
+
+  // The Jacobian in one matrix; if it is returned as one block with all its zeros, that is the matrix.
+  void assemble(const Places& blocks, const Groups& rows, const Groups& columns, bool auxiliaries, Implicit& system) {
     system.jacobian = blocks.front().at;
-    if (rows.all.size() == 1 && rows.all.front().sites == 1) return;
+    if (rows.all.size() == 1 && rows.all.front().sites == 1 && !blocks.front().sparse && !auxiliaries) return;
     const std::int64_t n = system.unknowns;
     system.jacobian = place(n * n).at;
     std::vector<Move> moves = {{nowhere, system.jacobian, n * n}};  // sites do not depend on each other
@@ -191,9 +216,34 @@ class Layout {
       for (std::size_t j = 0; j < columns.all.size(); ++j)
         for (const SubMatrix& matrix : sub_matrices(rows.all[i], columns.all[j]))
           for (std::int64_t r = 0; r < matrix.rows; ++r)
-            moves.push_back({blocks[i * columns.all.size() + j].at + matrix.at + r * matrix.stride,
-                             system.jacobian + (matrix.row + r) * n + matrix.column, matrix.columns});
+            move_stored(moves, blocks[i * columns.all.size() + j], matrix.at + r * matrix.stride, matrix.columns,
+                        system.jacobian + (matrix.row + r) * n + matrix.column);
+    const std::size_t known = rows.all.size() * (columns.all.size() + 1);
+    if (auxiliaries) add_auxiliaries(blocks[known], blocks[known + 1], system, moves);
     system.assemble = memory.keep(moves);
+  }
+
+  // dr/dw dw/du, which is added to the matrix. Each w depends on unknowns and on those before it.
+  void add_auxiliaries(const Place& by_auxiliaries, const Place& auxiliaries, Implicit& system,
+                       std::vector<Move>& moves) {
+    const std::int64_t n = system.unknowns, count = by_auxiliaries.sparse->size / n, width = n + count;
+    const At slopes = place(count * n).at;  // dw/du
+    moves.push_back({nowhere, slopes, count * n});
+    std::vector<Product> products;
+    const auto each = [](const Place& of, std::int64_t row_width, auto&& take) {
+      for (std::int64_t i = 0; i < of.components; ++i)
+        take(of.at + i, of.sparse->places[i] / row_width, of.sparse->places[i] % row_width);
+    };
+    each(auxiliaries, width, [&](At at, std::int64_t row, std::int64_t column) {
+      if (column < n)
+        moves.push_back({at, slopes + row * n + column, 1});
+      else
+        products.push_back({at, 1, 1, 1, slopes + (column - n) * n, 0, slopes + row * n});
+    });
+    each(by_auxiliaries, count, [&](At at, std::int64_t row, std::int64_t column) {
+      products.push_back({at, 1, 1, 1, slopes + column * n, 0, system.jacobian + row * n});
+    });
+    system.substitute = memory.keep(products);
   }
 
   void add(const artifact::ImplicitSegment& segment) {
@@ -222,11 +272,15 @@ class Layout {
     };
     // The Jacobian in blocks, then the residual, whose groups have places already.
     Places outputs;
+    const neml2_kernel& jacobian = folder_.find(segment.jacobian_package);
     for (const Group& row : r.all)
-      for (const Group& column : u.all) outputs.push_back(place(block_size(row, column)));
+      for (const Group& column : u.all) outputs.push_back(place_of(jacobian, outputs.size(), block_size(row, column)));
     outputs.insert(outputs.end(), residual.begin(), residual.end());
     system.system = run_of(segment.jacobian_package, operands(unknowns), outputs);
-    assemble(outputs, r, u, system);
+    const std::size_t more = outputs.size() - r.all.size() * (u.all.size() + 1);
+    const bool auxiliaries = jacobian.version > 1 && jacobian.auxiliaries > 0;
+    if (more != (auxiliaries ? 2 : 0)) refuse(segment.jacobian_package, "its kernel returns other arrays");
+    assemble(outputs, r, u, auxiliaries, system);
     system.u = unknowns.front().at;
     system.r = residual.front().at;
     system.trial = trial.front().at;
@@ -311,12 +365,21 @@ class Layout {
     std::size_t next = 0;
     for (const Group& row : rows.all)
       for (std::size_t j = 0; j < givens.all.size(); ++j, ++next) {
+        if (next < blocks.size()) expand(blocks[next]);
         if (next >= blocks.size() || blocks[next].components != block_size(row, givens.all[j]))
           refuse(package, "its kernel returns other blocks");
         for (const SubMatrix& matrix : sub_matrices(row, givens.all[j]))
           for (const Part& part : givens.parts)
             if (part.group == j) links.back().locals.push_back(local(blocks[next].at, matrix, part));
       }
+  }
+
+  // Gives a block of an operator a place with all its zeros.
+  void expand(Place& block) {
+    if (!block.sparse) return;
+    const Place whole = place(block.sparse->size);
+    move_stored(links.back().expand, block, 0, whole.components, whole.at);
+    block = whole;
   }
 
   // The columns of a variable in a matrix of a block.

@@ -64,6 +64,22 @@ struct Scratch {
   [[gnu::always_inline]] void copy(const List<Move>& moves) const {
     for (const Move& move : moves) copy(move);
   }
+  void push_forward(const Product& product, std::int64_t count) const {
+    const V* const from = first + product.from;
+    for (std::int64_t r = 0; r < product.rows; ++r) {
+      const V* const row = first + product.block + r * product.stride;
+      V* const to = first + product.to + r * count;
+      if (product.from == nowhere)
+        for (std::int64_t c = 0; c < product.columns; ++c) to[product.first + c] += row[c];
+      else
+        for (std::int64_t c = 0; c < product.columns; ++c)
+          for (std::int64_t k = 0; k < count; ++k) to[k] += row[c] * from[c * count + k];
+    }
+  }
+  void assemble(const Implicit& system) const {
+    copy(system.assemble);
+    for (const Product& product : system.substitute) push_forward(product, system.unknowns);
+  }
 };
 
 template <class T>
@@ -149,7 +165,7 @@ class Newton {
   }
 
   Mask<T> solve_by_pivoting(V* to) {
-    scratch_.copy(s_.assemble);
+    scratch_.assemble(s_);
     for (std::int64_t k = 0; k < n_; ++k) to[k] = scratch_[s_.r][k];
     return solve<T>(scratch_[s_.jacobian], to, n_, 1);
   }

@@ -9,13 +9,14 @@ if they were not.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from neml2_capi.kernels.program import Array, Program, program_of
 from neml2_capi.kernels.scalar import Node, Scalars, constant_of
+from neml2_capi.kernels.tables import stored
 
 #: By how much the products that change a pivot may exceed it, before and after.
 GROWTH = 1e3
@@ -43,33 +44,98 @@ def newton_step(jacobian: Program, groups: Sequence[int]) -> Program | None:
         It takes what the Jacobian returns, and returns the groups of the step and `trusted`: 1
         if the pivots were good. None if the Jacobian is of another form, or a loop is better.
     """
-    count, total = len(groups), sum(groups)
+    total = sum(groups)
     sizes = [m * n for m in groups for n in groups] + list(groups)
     if [array.components for array in jacobian.outputs] != sizes:
         return None
     s = Scalars(notes=False)  # the zeros of the matrix are known
-    matrix = _Matrix(s, jacobian, groups)
+    matrix = _Matrix(s, jacobian, _entries(jacobian, groups), total)
     changes = matrix.changes()
-    sides = [s.variable(count * count + i, r) for i, n in enumerate(groups) for r in range(n)]
+    sides = _sides(s, groups)
     most = max(MOST_OPERATIONS, dense_operations(total) // _TIMES)
-    eliminated = _eliminated(s, matrix, sides, most)
+    eliminated = _eliminated(s, matrix, sides, [None] * total, most)
     if not eliminated:
         return None
     solution, trusted = eliminated
     for column, other, sign in reversed(changes):
         change = s.add if sign > 0 else s.sub
         solution[other] = change(solution[other], solution[column])
+    made = _step(jacobian, groups, solution, trusted)
+    return made if made.operations <= most else None
+
+
+def newton_step_by_sites(
+    jacobian: Program,
+    entries: Sequence[Entry],
+    groups: Sequence[int],
+    sites: Sequence[int | None],
+) -> Program:
+    """The step of a residual whose unknowns belong to sites, eliminated one site after the other.
+
+    Parameters
+    ----------
+    jacobian : Program
+        It returns what `entries` tells, the groups of -r among it.
+    entries : Sequence[Entry]
+        Of dr/du, by row and column. Behind the unknowns are auxiliary ones, whose equations have
+        no right-hand side.
+    groups : Sequence[int]
+        The sizes of the groups of unknowns.
+    sites : Sequence[int | None]
+        By row and column: the site, None if all sites share it.
+
+    Returns
+    -------
+    Program
+        It takes what the Jacobian returns, and returns the groups of the step and `trusted`.
+    """
+    s = _Alike(notes=False)
+    # Each site has entries of its own, so that all look alike.
+    matrix = _Matrix(s, jacobian, entries, len(sites), equal=False)
+    sides = _sides(s, groups)
+    for number in range(len(sides), len(sites)):  # w - w(u, w) = 0
+        matrix.forms[number][number] = {_ONE: 1.0}
+        matrix.rows[number][number] = s.constant(1.0)
+        sides.append(s.constant(0.0))
+    eliminated = _eliminated(s, matrix, sides, sites, None)
+    assert eliminated
+    return _step(jacobian, groups, *eliminated)
+
+
+def _sides(s: Scalars, groups: Sequence[int]) -> list[Node]:
+    """-r, whose groups follow the blocks of the Jacobian."""
+    first = len(groups) ** 2
+    return [s.variable(first + i, r) for i, n in enumerate(groups) for r in range(n)]
+
+
+def _step(
+    jacobian: Program, groups: Sequence[int], solution: Sequence[Node], trusted: Node
+) -> Program:
     results, at = [], 0
     for n in groups:
-        results.append(solution[at : at + n])
+        results.append(list(solution[at : at + n]))
         at += n
-    outputs = [Array(f"step_{i}" if count > 1 else "step", (n,)) for i, n in enumerate(groups)]
-    inputs = [Array(array.name, array.shape) for array in jacobian.outputs]
+    names = [f"step_{i}" if len(groups) > 1 else "step" for i in range(len(groups))]
+    outputs = [Array(name, (n,)) for name, n in zip(names, groups, strict=True)]
+    inputs = [Array(array.name, (array.in_memory,)) for array in jacobian.outputs]
     made = program_of(inputs, [*outputs, Array("trusted", ())], [*results, [trusted]])
     made.real = jacobian.real
     # Of the graph of the Jacobian: it decides.
     made.checksum = hashlib.sha256(f"step {jacobian.checksum}".encode()).hexdigest()
-    return made if made.operations <= most else None
+    return made
+
+
+def _entries(jacobian: Program, groups: Sequence[int]) -> list[Entry]:
+    """All entries that are stored of a Jacobian in blocks."""
+    starts = [sum(groups[:i]) for i in range(len(groups))]
+    found = []
+    for i, first_row in enumerate(starts):
+        for j, first_column in enumerate(starts):
+            block = i * len(groups) + j
+            for slot, (component, place) in enumerate(stored(jacobian, block)):
+                row, column = divmod(component, groups[j])
+                found.append(Entry(first_row + row, first_column + column, place, (block, slot)))
+    return sorted(found)
 
 
 def dense_operations(total: int) -> int:
@@ -84,31 +150,69 @@ _MOST_TERMS = 60
 _Key = tuple[tuple[int, float], ...]
 
 
+class _Alike(Scalars):
+    """Arithmetic that moves no sign: from one site to the next, signs would alternate."""
+
+    def neg(self, x: Node) -> Node:
+        return self.sub(self.constant(0.0), x)
+
+    def sub(self, x: Node, y: Node) -> Node:
+        a, b = constant_of(x), constant_of(y)
+        if b == 0:
+            return x
+        if a is not None and b is not None:
+            return self.constant(a - b)
+        return self.node("sub", x, y)
+
+    def mul(self, x: Node, y: Node) -> Node:
+        a, b = constant_of(x), constant_of(y)
+        if a is not None and b is not None:
+            return self.constant(a * b)
+        if a == 0 or b == 0:
+            return self.constant(0.0)
+        return y if a == 1 else x if b == 1 else self.node("mul", x, y)
+
+    def div(self, x: Node, y: Node) -> Node:
+        a, b = constant_of(x), constant_of(y)
+        if a is not None and b:
+            return self.constant(a / b)
+        return x if b == 1 else self.node("div", x, y)
+
+
+class Entry(NamedTuple):
+    """An entry of a Jacobian: the step that makes it, and the array and component that it is."""
+
+    row: int
+    column: int
+    place: int
+    variable: tuple[int, int]
+    sign: int = 1
+
+
 class _Matrix:
     """The entries of the Jacobian that are not zero, by row and column."""
 
-    def __init__(self, s: Scalars, jacobian: Program, groups: Sequence[int]) -> None:
+    def __init__(
+        self,
+        s: Scalars,
+        jacobian: Program,
+        entries: Sequence[Entry],
+        total: int,
+        equal: bool = True,
+    ) -> None:
+        self._equal = equal
         self._s, self._jacobian = s, jacobian
         self._known: dict[int, _Form] = {}
         self._nodes: dict[_Key, Node] = {}
         #: What is known of each entry, and how it is computed.
-        self.forms: list[dict[int, _Form]] = []
-        self.rows: list[dict[int, Node]] = []
-        for i, height in enumerate(groups):
-            for r in range(height):
-                forms: dict[int, _Form] = {}
-                nodes: dict[int, Node] = {}
-                column = 0
-                for j, width in enumerate(groups):
-                    block = i * len(groups) + j
-                    for c in range(width):
-                        form = self._form(jacobian.results[block][r * width + c])
-                        if form:
-                            forms[column] = form
-                            nodes[column] = self._node(form, s.variable(block, r * width + c))
-                        column += 1
-                self.forms.append(forms)
-                self.rows.append(nodes)
+        self.forms: list[dict[int, _Form]] = [{} for _ in range(total)]
+        self.rows: list[dict[int, Node]] = [{} for _ in range(total)]
+        for row, column, place, variable, sign in entries:
+            if form := self._form(place):
+                value = s.variable(*variable)
+                self.forms[row][column] = form if sign > 0 else _sum({}, form, -1.0)
+                value = value if sign > 0 else s.neg(value)
+                self.rows[row][column] = self._node(self.forms[row][column], value)
 
     def _form(self, place: int) -> _Form:
         if place not in self._known:
@@ -128,9 +232,11 @@ class _Matrix:
         return form if len(form) <= _MOST_TERMS else {place: 1.0}
 
     def _node(self, form: _Form, computed: Node) -> Node:
-        """The value of an entry: of equal ones that which was made first."""
+        """The value of an entry: the first of equal ones, unless each is its own."""
         if not form.keys() - {_ONE}:
             return self._s.constant(form.get(_ONE, 0.0))
+        if not self._equal:
+            return computed
         return self._nodes.setdefault(_key(form), computed)
 
     def changes(self) -> list[tuple[int, int, int]]:
@@ -227,7 +333,11 @@ def _sum(first: _Form, second: _Form, sign: float) -> _Form:
 
 
 def _eliminated(
-    s: Scalars, matrix: _Matrix, sides: list[Node], limit: int
+    s: Scalars,
+    matrix: _Matrix,
+    sides: list[Node],
+    sites: Sequence[int | None],
+    limit: int | None,
 ) -> tuple[list[Node], Node] | None:
     """The solution, and 1 or 0 for whether it is to be trusted; None for more operations."""
     rows, total = [dict(row) for row in matrix.rows], len(sides)
@@ -239,40 +349,44 @@ def _eliminated(
     pivots: list[tuple[int, int]] = []
     left, columns = dict.fromkeys(range(total)), dict.fromkeys(range(total))
     begin = len(s.nodes)
-    while left:
-        if len(s.nodes) - begin > limit:
-            return None
-        row, column = _cheapest(rows, above, matrix, left, columns)
-        pivots.append((row, column))
-        del left[row], columns[column]
-        rest = sorted(j for j in rows[row] if j in columns)
-        for i in sorted(i for i in above[column] if i in left):
-            factor = s.div(rows[i][column], rows[row][column])
-            for j in rest:
-                change = s.mul(factor, rows[row][j])
-                if _is_zero(change):
-                    continue
-                changes[i, j].append(change)
-                made = s.sub(rows[i].get(j, s.constant(0.0)), change)
-                if _is_zero(made):
-                    rows[i].pop(j, None)
-                    above[j].discard(i)
-                else:
-                    rows[i][j] = made
-                    above[j].add(i)
-            sides[i] = s.sub(sides[i], s.mul(factor, sides[row]))
+    for among in _stages(sites):
+        while pivot := _cheapest(rows, above, matrix, left, columns, among):
+            if limit and len(s.nodes) - begin > limit:
+                return None
+            row, column = pivot
+            s.site = sites[row]
+            pivots.append((row, column))
+            del left[row], columns[column]
+            rest = sorted(j for j in rows[row] if j in columns)
+            for i in sorted(i for i in above[column] if i in left):
+                factor = s.div(rows[i][column], rows[row][column])
+                for j in rest:
+                    change = s.mul(factor, rows[row][j])
+                    if _is_zero(change):
+                        continue
+                    changes[i, j].append(change)
+                    made = s.sub(rows[i].get(j, s.constant(0.0)), change)
+                    if _is_zero(made):
+                        rows[i].pop(j, None)
+                        above[j].discard(i)
+                    else:
+                        rows[i][j] = made
+                        above[j].add(i)
+                sides[i] = s.sub(sides[i], s.mul(factor, sides[row]))
     zero = s.constant(0.0)
     found = [rows[i].get(j, zero) for i, j in pivots]
-    checks = [
-        _good(s, matrix.rows[i].get(j, zero), pivot, changes[i, j])
-        for (i, j), pivot in zip(pivots, found, strict=True)
-        if constant_of(pivot) in (None, 0)
-    ]
+    checks = []
+    for (i, j), pivot_value in zip(pivots, found, strict=True):
+        if constant_of(pivot_value) in (None, 0):
+            s.site = sites[i]
+            before = matrix.rows[i].get(j, zero)
+            checks.append(_good(s, before, pivot_value, changes[i, j]))
     filled = [place for place, (i, j) in enumerate(pivots) if j not in matrix.rows[i]]
     order = {column: place for place, (_, column) in enumerate(pivots)}
     solution = list(sides)
     for place in range(total - 1, -1, -1):
         row, column = pivots[place]
+        s.site = sites[row]
         value, size = sides[row], s.function("abs", sides[row])
         for other in sorted((j for j in rows[row] if order[j] > place), key=order.__getitem__):
             product = s.mul(rows[row][other], solution[other])
@@ -286,16 +400,39 @@ def _eliminated(
                 most, tested, least = LOSS, value, size
             checks.append(s.ge(s.mul(s.constant(most), s.function("abs", tested)), least))
         solution[column] = s.div(value, found[place])
-    return solution, s.number(functools.reduce(s.and_, checks)) if checks else s.constant(1.0)
+    return solution, s.number(_all(s, checks))
+
+
+def _stages(sites: Sequence[int | None]) -> list[Collection[int] | None]:
+    """The rows and columns of each site; None for all that are left then."""
+    by_site: dict[int, dict[int, None]] = defaultdict(dict)
+    for number, site in enumerate(sites):
+        if site is not None:
+            by_site[site][number] = None
+    return [*(by_site[site] for site in sorted(by_site)), None]
+
+
+def _all(s: Scalars, checks: Sequence[Node]) -> Node:
+    """Whether all hold."""
+    if not checks:
+        return s.constant(1.0)
+    total = checks[0]
+    for check in checks[1:]:
+        s.site = check.site
+        total = s.and_(total, check)
+    return total
 
 
 def _good(s: Scalars, before: Node, after: Node, changes: Sequence[Node]) -> Node:
     """Whether a pivot is much smaller than the sum of what it is made of, at no time."""
     if not changes:
         return s.gt(s.function("abs", after), s.constant(0.0))
+    own = s.site
     size = s.function("abs", changes[0])
     for change in changes[1:]:
+        s.site = change.site
         size = s.add(size, s.function("abs", change))
+    s.site = own
     start, growth = s.function("abs", before), s.constant(GROWTH)
     kept = s.gt(s.mul(growth, s.function("abs", after)), s.add(start, size))
     return kept if _is_zero(before) else s.and_(kept, s.ge(s.mul(growth, start), size))
@@ -307,18 +444,29 @@ def _cheapest(
     matrix: _Matrix,
     left: Collection[int],
     columns: Collection[int],
-) -> tuple[int, int]:
-    """The pivot that makes the fewest products, of those that are 1 and something if there are."""
-    heights = {j: sum(i in left for i in above[j]) - 1 for j in columns}
+    among: Collection[int] | None,
+) -> tuple[int, int] | None:
+    """The pivot that makes the fewest products, of those that are 1 and something if there are.
+
+    Its row and column are `among` these; None if no entry is.
+    """
+    wanted = left if among is None else [i for i in among if i in left]
+    heights: dict[int, int] = {}
     best = None
-    for i in left:
+    for i in wanted:
         entries = [j for j in rows[i] if j in columns]
         for j in entries:
+            if among is not None and j not in among:
+                continue
+            if j not in heights:
+                heights[j] = sum(r in left for r in above[j]) - 1
             products = heights[j] * (len(entries) - 1)
             cost = (not matrix.constant(i, j), products, i != j, i, j)
             if best is None or cost < best:
                 best = cost
-    return best[-2:] if best else (next(iter(left)), next(iter(columns)))
+    if best:
+        return best[-2:]
+    return (next(iter(left)), next(iter(columns))) if among is None and left else None
 
 
 def _is_zero(node: Node) -> bool:

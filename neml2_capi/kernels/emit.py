@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from neml2_capi.kernels.program import Array, Program
 from neml2_capi.kernels.scalar import MASKS
 from neml2_capi.kernels.schedule import Schedule, Section, scheduled
-from neml2_capi.kernels.tables import identifier, table
+from neml2_capi.kernels.tables import identifier, stored, table
 
 #: What lanes.h and functions.h call a function.
 _CALLS = {
@@ -49,24 +50,29 @@ def source(program: Program, name: str, origin: str) -> str:
     """
     schedule = scheduled(program)
     writer = _Writer(program, schedule)
+    prepared, operations = bool(schedule.prepare), program.operations
+    body = [*writer.functions(), *table(program, name, schedule.kept, prepared, operations)]
+    return "\n".join([*head_of(program, name, origin, operations), *body]) + "\n"
+
+
+def head_of(program: Program, name: str, origin: str, operations: int) -> list[str]:
+    """The lines before the first function."""
     head = [
         f"/* {name}: a kernel of one graph, in lanes of material points.",
         " *",
         f" * {origin}",
         f" * Graph: {program.graph_nodes} nodes of ATen, SHA-256 {program.checksum}.",
-        f" * Kernel: {program.operations} operations on {program.real} a point.",
+        f" * Kernel: {operations} operations on {program.real} a point.",
         " * Generated: change the model, or the generator, not this text.",
         " */",
     ]
     if program.real == "float32":
         head.append("#define NEML2_KERNEL_FLOAT")
-    head += ['#include "functions.h"', '#include "neml2_kernel.h"', ""]
-    body = [*writer.functions(), *table(program, name, schedule.kept, bool(schedule.prepare))]
-    return "\n".join([*head, *body]) + "\n"
+    return [*head, '#include "functions.h"', '#include "neml2_kernel.h"', ""]
 
 
 @dataclass
-class _Text:
+class Text:
     """An expression in C, or a number."""
 
     text: str
@@ -84,17 +90,17 @@ class _Text:
 
 class _Writer:
     def __init__(self, program: Program, schedule: Schedule) -> None:
-        self._program, self._schedule = program, schedule
+        self.program, self._schedule = program, schedule
         self._single = program.real == "float32"
-        names = _Names()
+        names = Names()
         self._inputs = [names.new(array.name) for array in program.inputs]
         self._outputs = [names.new(array.name) for array in program.outputs]
         self._components = [list(_component_names(array, names)) for array in program.inputs]
-        self._uses: Counter[int] = Counter(a for _, args, _ in program.steps for a in args)
-        self._writes: dict[int, list[str]] = {}
-        for output, places in zip(self._outputs, program.results, strict=True):
-            for component, place in enumerate(places):
-                self._writes.setdefault(place, []).append(f"{output}[{component}]")
+        self.uses: Counter[int] = Counter(a for _, args, _ in program.steps for a in args)
+        self.writes: dict[int, list[str]] = {}
+        for number, output in enumerate(self._outputs):
+            for slot, (_, place) in enumerate(stored(program, number)):
+                self.writes.setdefault(place, []).append(f"{output}[{slot}]")
 
     def functions(self) -> Iterator[str]:
         """All functions; prepare() and run() last."""
@@ -113,7 +119,7 @@ class _Writer:
             "results": "const void *results" if run else "void *results",
             "shared": "lanes *shared",
         }
-        bodies = [_Section(self, section, run).lines() for section in sections]
+        bodies = [Statements(self, section, run).lines() for section in sections]
         if len(bodies) > 1:
             parameters = ", ".join(types[name] for name in [*names, "shared"])
             for number, lines in enumerate(bodies):
@@ -153,8 +159,8 @@ class _Writer:
         computed = {p for section in self._schedule.run for p in section.places}
         stored = {p: s for section in self._schedule.prepare for p, s in section.stores.items()}
         lines = []
-        for place, targets in self._writes.items():
-            name, _, data = self._program.steps[place]
+        for place, targets in self.writes.items():
+            name, _, data = self.program.steps[place]
             if place in computed:
                 continue
             if name == "constant":
@@ -167,24 +173,53 @@ class _Writer:
             lines += [f"  {target} = {value};" for target in targets]
         return lines
 
-    def constant(self, data: object) -> _Text:
-        value = float("nan") if data == "nan" else float(data)  # type: ignore[arg-type]
-        if value != value:
-            return _Text('(real)__builtin_nan("")', _OTHER, True)
-        if value in (float("inf"), -float("inf")):
-            sign = "-" if value < 0 else ""
-            return _Text(f"{sign}(real)__builtin_inf()", _OTHER, True)
-        text = repr(value) + ("f" if self._single else "")
-        return _Text(text, _ATOM if value >= 0 else _OTHER, True)
+    def variable(self, data: tuple[int, int]) -> tuple[str, str]:
+        """The name of a component of an input, and its declaration."""
+        array, component = data
+        name = self._components[array][component]
+        return name, f"  const lanes {name} = {self._inputs[array]}[{component}];"
+
+    def constant(self, data: object) -> Text:
+        return number(data, self._single)
 
 
-class _Section:
+def number(data: object, single: bool) -> Text:
+    """A constant."""
+    value = float("nan") if data == "nan" else float(data)  # type: ignore[arg-type]
+    if value != value:
+        return Text('(real)__builtin_nan("")', _OTHER, True)
+    if value in (float("inf"), -float("inf")):
+        sign = "-" if value < 0 else ""
+        return Text(f"{sign}(real)__builtin_inf()", _OTHER, True)
+    text = repr(value) + ("f" if single else "")
+    return Text(text, _ATOM if value >= 0 else _OTHER, True)
+
+
+class Operations(Protocol):
+    """What statements are written of."""
+
+    program: Program
+
+    @property
+    def uses(self) -> Mapping[int, int]:
+        """How many others need each step."""
+
+    @property
+    def writes(self) -> Mapping[int, list[str]]:
+        """The outputs that each step is."""
+
+    def constant(self, data: object) -> Text: ...
+
+    def variable(self, data: tuple[int, int]) -> tuple[str, str]: ...
+
+
+class Statements:
     """The statements of one function."""
 
-    def __init__(self, writer: _Writer, section: Section, run: bool) -> None:
+    def __init__(self, writer: Operations, section: Section, run: bool) -> None:
         self._writer, self._section, self._run = writer, section, run
-        self._program = writer._program
-        self._known: dict[int, _Text] = {}
+        self._program = writer.program
+        self._known: dict[int, Text] = {}
         self._lines: list[str] = []
         own = set(section.places)
         self._inside = {a for p in section.places for a in self._program.steps[p][1] if a in own}
@@ -198,28 +233,29 @@ class _Section:
         """The statement of a step, or an expression for the next one."""
         writer, made = self._writer, self._expression(place)
         name = self._program.steps[place][0]
-        targets = writer._writes.get(place, []) if self._run else []
+        targets = writer.writes.get(place, []) if self._run else []
         store = self._section.stores.get(place)
-        uses = writer._uses[place]
+        uses = writer.uses.get(place, 0)
         if not targets and not store and uses == 1 and len(made.text) <= _LONGEST:
             self._known[place] = made
             return
-        kind = "mask" if name in MASKS else "lanes"
+        kind, cast = ("mask", "(lanes)") if name in MASKS else ("lanes", "")
         if len(targets) == 1 and not store and not uses:
-            self._lines.append(f"  {targets[0]} = {made.lanes};")
+            self._lines.append(
+                f"  {targets[0]} = {cast}{made.within(_ATOM) if cast else made.lanes};"
+            )
             return
         value = f"v{place}"
         if place in self._inside or targets or not store:
             self._lines.append(f"  const {kind} {value} = {made.lanes};")
         else:
             value = made.within(_ATOM if kind == "mask" else _OTHER)
-        cast = "(lanes)" if kind == "mask" else ""
         if store:
             self._lines.append(f"  {store} = {cast}{value};")
-        self._lines += [f"  {target} = {value};" for target in targets]
-        self._known[place] = _Text(value, _ATOM)
+        self._lines += [f"  {target} = {cast}{value};" for target in targets]
+        self._known[place] = Text(value, _ATOM)
 
-    def _value(self, place: int) -> _Text:
+    def _value(self, place: int) -> Text:
         """An argument: known here, or loaded at its first use."""
         if place in self._known:
             return self._known[place]
@@ -227,59 +263,57 @@ class _Section:
         if name == "constant":
             return self._writer.constant(data)
         if name == "variable":
-            array, component = data
-            found = self._writer._components[array][component]
-            from_where = f"{self._writer._inputs[array]}[{component}]"
-            self._lines.append(f"  const lanes {found} = {from_where};")
+            found, declaration = self._writer.variable(data)
+            self._lines.append(declaration)
         else:
             found, kind = f"v{place}", "mask" if name in MASKS else "lanes"
             cast = "(mask)" if kind == "mask" else ""
             self._lines.append(f"  const {kind} {found} = {cast}{self._section.loads[place]};")
-        self._known[place] = _Text(found, _ATOM)
+        self._known[place] = Text(found, _ATOM)
         return self._known[place]
 
-    def _expression(self, place: int) -> _Text:
+    def _expression(self, place: int) -> Text:
         name, places, data = self._program.steps[place]
         x = [self._value(p) for p in places]
         if name == "sum":
             text = ("-" if data[0] < 0 else "") + x[0].within(_PRODUCT)
             for sign, term in zip(data[1:], x[1:], strict=True):
                 text += f" {'+' if sign > 0 else '-'} {term.within(_PRODUCT)}"
-            return _Text(text, _SUM)
+            return Text(text, _SUM)
         if name == "product":
             # A quotient first needs no brackets, and others do: the order of rounding stays.
             first = x[0].within(_PRODUCT) if "/" not in x[0].text else x[0].within(_ATOM)
-            return _Text(" * ".join([first, *(f.within(_ATOM) for f in x[1:])]), _PRODUCT)
+            return Text(" * ".join([first, *(f.within(_ATOM) for f in x[1:])]), _PRODUCT)
         if name == "times both":
-            return _Text(" * ".join(f.within(_ATOM) for f in x), _PRODUCT)
+            return Text(" * ".join(f.within(_ATOM) for f in x), _PRODUCT)
         if name == "mul":
-            return _Text(f"{x[0].within(_ATOM)} * {x[1].within(_ATOM)}", _PRODUCT)
+            return Text(f"{x[0].within(_ATOM)} * {x[1].within(_ATOM)}", _PRODUCT)
         if name in ("add", "sub"):
             symbol = "+" if name == "add" else "-"
-            return _Text(f"{x[0].within(_PRODUCT)} {symbol} {x[1].within(_PRODUCT)}", _SUM)
+            return Text(f"{x[0].within(_PRODUCT)} {symbol} {x[1].within(_PRODUCT)}", _SUM)
         if name in ("div", "quotient"):
-            return _Text(f"{x[0].within(_PRODUCT)} / {x[1].within(_ATOM)}", _PRODUCT)
+            return Text(f"{x[0].within(_PRODUCT)} / {x[1].within(_ATOM)}", _PRODUCT)
         if name == "neg":
-            return _Text(f"-{x[0].within(_ATOM)}", _SUM)
+            return Text(f"-{x[0].within(_ATOM)}", _SUM)
         if name == "not":
-            return _Text(f"~{x[0].within(_ATOM)}", _OTHER)
+            return Text(f"~{x[0].within(_ATOM)}", _OTHER)
         if name in _SYMBOLS:
-            return _Text(f"{x[0].within(_SUM)} {_SYMBOLS[name]} {x[1].within(_SUM)}", _OTHER)
+            return Text(f"{x[0].within(_SUM)} {_SYMBOLS[name]} {x[1].within(_SUM)}", _OTHER)
         call = _CALLS.get(name, f"lanes_{name}")
-        return _Text(f"{call}({', '.join(value.lanes for value in x)})", _ATOM)
+        return Text(f"{call}({', '.join(value.lanes for value in x)})", _ATOM)
 
 
-class _Names:
+class Names:
     """Names of C that are used once."""
 
-    def __init__(self) -> None:
+    def __init__(self, more: Sequence[str] = ()) -> None:
         taken = (
             "lanes mask real wide pair fill where inputs outputs kept shared results run prepare"
         )
         words = "auto break case char const continue default do double else enum extern float for"
         words += " goto if inline int long register restrict return short signed sizeof static"
         words += " struct switch typedef union unsigned void volatile while angle greatest least"
-        self._taken = {*taken.split(), *words.split()}
+        self._taken = {*taken.split(), *words.split(), *more}
 
     def new(self, name: str) -> str:
         made = identifier(name)
@@ -291,7 +325,7 @@ class _Names:
         return made
 
 
-def _component_names(array: Array, names: _Names) -> Iterator[str]:
+def _component_names(array: Array, names: Names) -> Iterator[str]:
     """strain_0, strain_1, ... of a variable or of the parts of an array."""
     if not array.parts:
         for component in range(array.components):

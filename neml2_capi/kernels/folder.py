@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import shutil
 import zipfile
 import zlib
@@ -24,12 +23,9 @@ from neml2_capi._document import FILE_NAME, MAYBE, read_json
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.outside import require_outside
 from neml2_capi.artifact.lock import locked
-from neml2_capi.kernels.elimination import newton_step
-from neml2_capi.kernels.emit import source
-from neml2_capi.kernels.layout import named, values_of
+from neml2_capi.kernels.prepare import prepared_kernels
 from neml2_capi.kernels.program import Array, Program
-from neml2_capi.kernels.simplify import simplified
-from neml2_capi.kernels.tables import kernel_set, structure
+from neml2_capi.kernels.tables import kernel_set, stored, structure
 
 #: Of kernels.json.
 VERSION = 1
@@ -58,7 +54,9 @@ _FORM: Json = {
             "operations": int,
             "real": str,
             "inputs": [{**_ARRAY, "changes": bool}],
-            "outputs": [{**_ARRAY, "zeros": [int], "constants": {str: str}}],
+            "outputs": [
+                {**_ARRAY, "zeros": [int], "constants": {str: str}, "stored": (int, MAYBE)}
+            ],
         }
     ],
     "missing": [{"package": str, "reason": str}],
@@ -143,20 +141,18 @@ def _write_sources(
     for header in HEADERS:
         shutil.copyfile(C / header, folder / header)
     made_with = ", ".join(f"{name} {version}" for name, version in versions.items())
+    prepared = prepared_kernels(programs, metadata)
     kernels, missing = [], []
-    for package, found in sorted({**programs, **_newton_steps(programs, metadata)}.items()):
+    for package, found in sorted(prepared.items()):
         where = f"{leaf}/{package}"
         if isinstance(found, str):
             missing.append({"package": where, "reason": found})
             continue
         stem = package.removesuffix(".pt2")
-        values = programs.get(values_of(package, metadata))
-        program = simplified(
-            named(found, package, metadata), values if isinstance(values, Program) else None
-        )
-        text = source(program, stem, f"Model {root.name}, {where}; made with {made_with}.")
+        told = f"Model {root.name}, {where}; made with {made_with}."
+        program, text, operations = found.written(package, metadata, stem, told)
         (folder / f"{stem}.c").write_text(text, encoding="utf-8")
-        kernels.append(_entry(program, stem, root / where, where, text))
+        kernels.append(_entry(program, stem, root / where, where, text, operations))
     names = [kernel["name"] for kernel in kernels]
     (folder / "kernels.c").write_text(kernel_set(root.name, names), encoding="utf-8")
     document = {
@@ -174,28 +170,9 @@ def _write_sources(
     write_metadata(folder, document)
 
 
-def _newton_steps(programs: Mapping[str, Program | str], metadata: Json) -> dict[str, Program]:
-    """Return kernels instead of packages that solve a linear system for a Newton step."""
-    found = {}
-    for segment in metadata.get("segments", ()):
-        package, jacobian = segment.get("solve_package"), segment.get("jacobian_package")
-        source_of = programs.get(jacobian) if jacobian else None
-        if not package or not isinstance(source_of, Program):
-            continue
-        sizes = [
-            sum(
-                math.prod([*variable["sub_batch_shape"], *variable["base_shape"]])
-                for variable in group["per_var_info"]
-            )
-            for group in segment["unknown_group_infos"]
-        ]
-        step = newton_step(source_of, sizes)
-        if step:
-            found[package] = step
-    return found
-
-
-def _entry(program: Program, stem: str, package: Path, where: str, text: str) -> Json:
+def _entry(
+    program: Program, stem: str, package: Path, where: str, text: str, operations: int
+) -> Json:
     return {
         "name": stem,
         "source": f"{stem}.c",
@@ -204,7 +181,7 @@ def _entry(program: Program, stem: str, package: Path, where: str, text: str) ->
         "package_checksum": directory_checksum(package) if package.is_file() else None,
         "graph_checksum": program.checksum,
         "graph_nodes": program.graph_nodes,
-        "operations": program.operations,
+        "operations": operations,
         "real": program.real,
         "inputs": [{**_array(array), "changes": array.changes} for array in program.inputs],
         "outputs": [
@@ -221,11 +198,16 @@ def _array(array: Array) -> Json:
 
 
 def _constants(program: Program, output: int) -> Json:
-    """The components that are zero, and those that are another constant."""
-    kinds = structure(program, output)
-    steps = [program.steps[place] for place in program.results[output]]
-    values = {str(i): str(steps[i][2]) for i, kind in enumerate(kinds) if kind == 2}
-    return {"zeros": [i for i, kind in enumerate(kinds) if kind == 1], "constants": values}
+    """The components that are stored and zero, and those that are another constant.
+
+    If zeros are not stored, how many components are.
+    """
+    kinds = list(zip(structure(program, output), stored(program, output), strict=True))
+    values = {str(i): str(program.steps[place][2]) for kind, (i, place) in kinds if kind == 2}
+    told: Json = {"zeros": [i for kind, (i, _) in kinds if kind == 1], "constants": values}
+    if program.outputs[output].stored is not None:
+        told["stored"] = len(kinds)
+    return told
 
 
 def folders(artifact: Path) -> list[Path]:

@@ -12,7 +12,7 @@ from neml2_capi.kernels.program import Array, Part, Program
 _Json = dict[str, Any]
 
 #: Packages of an implicit segment whose first inputs are the unknowns and the givens.
-_OF_THE_SYSTEM = (
+OF_THE_SYSTEM = (
     "residual_package",
     "jacobian_package",
     "jacobian_given_package",
@@ -62,7 +62,7 @@ def _arrays(key: str, segment: _Json) -> tuple[list[Array], list[Array]]:
         return inputs, outputs
     if key == "predictor_package":
         return _predictor(segment)
-    if key not in _OF_THE_SYSTEM:
+    if key not in OF_THE_SYSTEM:
         return [], []
     unknowns = _groups(segment["unknown_group_infos"], "unknowns")
     givens = _groups(segment["given_group_infos"], "givens")

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from neml2_capi.kernels.scalar import Node
@@ -16,6 +16,8 @@ Step = tuple[str, tuple[int, ...], Any]
 
 #: Operations that compute nothing.
 FREE = frozenset({"constant", "variable"})
+#: Outputs of fewer components store their zeros.
+_LEAST_SPARSE = 1024
 
 
 class NoKernel(Exception):
@@ -56,10 +58,17 @@ class Array:
     parts: tuple[Part, ...] = ()
     #: Of an input: a caller repeats the graph with other values of it, and the same of all others.
     changes: bool = False
+    #: Of an output: the components that are stored if others are zero and are not.
+    stored: tuple[int, ...] | None = None
 
     @property
     def components(self) -> int:
         return math.prod(self.shape)
+
+    @property
+    def in_memory(self) -> int:
+        """The components that a kernel reads or writes."""
+        return self.components if self.stored is None else len(self.stored)
 
 
 @dataclass
@@ -77,6 +86,11 @@ class Program:
     graph_nodes: int = 0
     #: Of the graph as it was read; simplifications keep it.
     checksum: str = field(default="")
+    #: Auxiliary unknowns of a Jacobian: its last two outputs are the derivatives of the residual
+    #: with respect to them, and theirs with respect to the unknowns and earlier ones.
+    auxiliaries: int = 0
+    #: By step: the site that it belongs to, as its maker tells; None where it does not.
+    sites: list[int | None] | None = None
 
     @property
     def operations(self) -> int:
@@ -93,6 +107,7 @@ class Program:
             "real": self.real,
             "graph_nodes": self.graph_nodes,
             "checksum": self.checksum,
+            "sites": self.sites,
         }
         return json.dumps(document)
 
@@ -112,6 +127,7 @@ class Program:
             document["real"],
             document["graph_nodes"],
             document["checksum"],
+            sites=document.get("sites"),
         )
 
 
@@ -133,9 +149,26 @@ def program_of(
     ]
     found = [[place[node.index] for node in nodes] for nodes in results]
     program = Program(list(inputs), list(outputs), steps, found)
+    sites = [node.site for _, node in sorted(needed.items())]
+    program.sites = sites if any(site is not None for site in sites) else None
     content = json.dumps([[[n, a, _written(d)] for n, a, d in steps], found])
     program.checksum = hashlib.sha256(content.encode()).hexdigest()
     return program
+
+
+def with_sparse_outputs(program: Program, count: int) -> Program:
+    """The same program, whose first outputs are sparse if most of their components are zero."""
+    outputs = list(program.outputs)
+    for number, places in enumerate(program.results[:count]):
+        zeros = {p for p in set(places) if _is_zero(program.steps[p])}
+        stored = tuple(c for c, place in enumerate(places) if place not in zeros)
+        if len(places) >= _LEAST_SPARSE and 2 * len(stored) < len(places):
+            outputs[number] = replace(outputs[number], stored=stored)
+    return replace(program, outputs=outputs)
+
+
+def _is_zero(step: Step) -> bool:
+    return step[0] == "constant" and step[2] == 0
 
 
 def cost(step: Step) -> int:
@@ -171,6 +204,7 @@ def reordered(program: Program, order: Sequence[int]) -> Program:
         program.real,
         program.graph_nodes,
         program.checksum,
+        program.auxiliaries,
     )
 
 

@@ -25,11 +25,13 @@ MOST_FACTORS = 16
 class Node:
     """An operation on other nodes; `data` is a constant's value or a variable's place."""
 
-    __slots__ = ("arguments", "data", "index", "operation")
+    __slots__ = ("arguments", "data", "index", "operation", "site")
 
     def __init__(
         self, operation: str, arguments: tuple[Node, ...], data: Hashable, index: int
     ) -> None:
+        #: The site that it was made for, if its maker tells.
+        self.site: int | None = None
         self.operation = operation
         self.arguments = arguments
         self.data = data
@@ -66,6 +68,8 @@ class Scalars:
         self.nodes: list[Node] = []
         self._known: dict[Hashable, Node] = {}
         self._notes = notes
+        #: Of the nodes that are made from now on.
+        self.site: int | None = None
 
     def node(self, operation: str, *arguments: Node, data: Hashable = None) -> Node:
         """The node of an operation, made if there is none; nothing is simplified."""
@@ -73,6 +77,7 @@ class Scalars:
         found = self._known.get(key)
         if found is None:
             found = Node(operation, arguments, data, len(self.nodes))
+            found.site = self.site
             self.nodes.append(found)
             self._known[key] = found
         return found

@@ -61,6 +61,14 @@ def scheduled(program: Program, most: int = MOST_OPERATIONS) -> Schedule:
     )
 
 
+def sections_of(
+    program: Program, ends: Iterable[int], most: int = MOST_OPERATIONS
+) -> tuple[list[Section], int]:
+    """What the ends need, cut into functions, and how many numbers these hand to each other."""
+    sections = _cut(program, depth_first(program, ends), most)
+    return sections, _share(program, sections)
+
+
 def depth_first(program: Program, ends: Iterable[int]) -> list[int]:
     """What the ends need, each step right behind the last of its arguments; without inputs."""
     order: list[int] = []

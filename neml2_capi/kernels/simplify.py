@@ -44,10 +44,11 @@ def simplified(program: Program, values: Program | None = None) -> Program:
         ("variable", (), (leaf, at[n])) if n in at and step[0] not in FREE else step
         for n, step in zip(_numbers(program, known), program.steps, strict=True)
     ]
-    others = replace(program, steps=rest, results=program.results[len(values.results) :])
+    results = program.results[len(values.results) :]
+    others = replace(program, steps=rest, results=results, sites=None)
     steps = list(fewer.steps)
     results = fewer.results + _added(steps, _fewer(live(others))[0], leaf)
-    return live(replace(program, steps=steps, results=results))
+    return live(replace(program, steps=steps, results=results, sites=None))
 
 
 #: What a step means, by numbers of its arguments.
@@ -153,7 +154,7 @@ class _Rebuilt:
 
     def program(self) -> Program:
         results = [[self.place[p] for p in places] for places in self._old.results]
-        return replace(self._old, steps=self.steps, results=results)
+        return replace(self._old, steps=self.steps, results=results, sites=None)
 
 
 def _gathered(program: Program, family: frozenset[str], name: str) -> _Rebuilt:

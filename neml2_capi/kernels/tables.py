@@ -22,15 +22,22 @@ def quoted(text: str) -> str:
 
 
 def structure(program: Program, output: int) -> list[int]:
-    """Of each component of an output: 0 computed, 1 zero, 2 another constant."""
+    """Of each component that is stored of an output: 0 computed, 1 zero, 2 another constant."""
     found = []
-    for place in program.results[output]:
+    for _, place in stored(program, output):
         name, _, data = program.steps[place]
         found.append(0 if name != "constant" else 1 if data == 0 else 2)
     return found
 
 
-def table(program: Program, name: str, kept: int, prepared: bool) -> Iterator[str]:
+def stored(program: Program, output: int) -> list[tuple[int, int]]:
+    """The components of an output that are stored, and their steps."""
+    places = program.results[output]
+    components = program.outputs[output].stored
+    return list(enumerate(places)) if components is None else [(c, places[c]) for c in components]
+
+
+def table(program: Program, name: str, kept: int, prepared: bool, operations: int) -> Iterator[str]:
     """The definition of neml2_kernel_NAME."""
     for kind, arrays in (("input", program.inputs), ("output", program.outputs)):
         for number, array in enumerate(arrays):
@@ -40,6 +47,15 @@ def table(program: Program, name: str, kept: int, prepared: bool) -> Iterator[st
                 yield f"static const signed char output_{number}_structure[] = {{{digits}}};"
         rows = ", ".join(_row(kind, number, array) for number, array in enumerate(arrays))
         yield f"static const neml2_kernel_array kernel_{kind}s[] = {{{rows}}};\n"
+    sparse = [number for number, array in enumerate(program.outputs) if array.stored is not None]
+    for number in sparse:
+        digits = ", ".join(map(str, program.outputs[number].stored or ()))
+        yield f"static const int32_t output_{number}_places[] = {{{digits}}};"
+    if sparse:
+        rows = ", ".join(
+            f"{{{n}, {program.outputs[n].components}, output_{n}_places}}" for n in sparse
+        )
+        yield f"static const neml2_kernel_sparse sparse[] = {{{rows}}};\n"
     fields = [
         "NEML2_KERNEL_VERSION",
         "sizeof(neml2_kernel)",
@@ -51,10 +67,13 @@ def table(program: Program, name: str, kept: int, prepared: bool) -> Iterator[st
         str(len(program.outputs)),
         "kernel_inputs",
         "kernel_outputs",
-        str(program.operations),
+        str(operations),
         str(kept),
         "prepare" if prepared else "0",
         "run",
+        str(len(sparse)),
+        "sparse" if sparse else "0",
+        str(program.auxiliaries),
     ]
     yield f"const neml2_kernel {symbol(name)} = {{"
     yield f"    {', '.join(fields)}}};"
@@ -105,6 +124,6 @@ def _row(kind: str, number: int, array: Array) -> str:
     use = "NEML2_KERNEL_PER_POINT" if array.per_point else "NEML2_KERNEL_UNIFORM"
     parts = f"{kind}_{number}_parts" if array.parts else "0"
     structured = f"output_{number}_structure" if kind == "output" else "0"
-    fields = [quoted(array.name), str(array.components), use, str(int(array.changes))]
+    fields = [quoted(array.name), str(array.in_memory), use, str(int(array.changes))]
     fields += [str(len(array.parts)), parts, structured]
     return f"{{{', '.join(fields)}}}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ import numpy as np
 
 from neml2_capi.kernels.arrays import Arrays, Nodes
 from neml2_capi.kernels.dropped import settled_output
+from neml2_capi.kernels.labels import LEAST_SITES
 from neml2_capi.kernels.operators import CHECKS, OPERATORS
 from neml2_capi.kernels.places import LINE, place_of
 from neml2_capi.kernels.program import Array, NoKernel, Program, program_of
@@ -31,10 +33,9 @@ except ImportError as error:
         name="torch",
     ) from error
 
-#: More scalar operations than this are no kernel: the code would not fit the caches.
-MOST_OPERATIONS = 100_000
-#: Expressions are made before it is known which of them are needed; a graph with more is given up.
-_MOST_EXPRESSIONS = 20 * MOST_OPERATIONS
+#: A graph of more expressions, or of more numbers in all its arrays, is given up: it would take
+#: minutes to read. Jacobians of many sites are, and are derived from residuals (`derivatives`).
+MOST_EXPRESSIONS = 2_000_000
 
 #: Element types that round what a kernel of float64 would not.
 _LESS_ACCURATE = frozenset({torch.float32, torch.float16, torch.bfloat16})
@@ -65,7 +66,7 @@ def read(program: Any) -> Program:
     ------
     NoKernel
         The graph holds an unknown operator, a shape that depends on data, a second axis of open
-        size, sums over points, or more than 100,000 operations.
+        size, sums over points, or more than two million expressions.
     """
     return _Reader(program).read()
 
@@ -77,10 +78,13 @@ class _Reader:
         self._inputs: list[Array] = []
         self._types: set[str] = set()
         self._made_at: Counter[str] = Counter()  # expressions, by the line of the law
+        self._sites = 0  # the length of the axis that most arrays have, if it is a long one
 
     def read(self) -> Program:
         module, signature = self._program.graph_module, self._program.graph_signature
         nodes = list(module.graph.nodes)
+        self._require_short(nodes)
+        self._find_sites(nodes)
         places = [node for node in nodes if node.op == "placeholder"]
         arguments = [self._placeholder(node, signature) for node in places]
         if not any(array.per_point for array in self._inputs):
@@ -99,8 +103,6 @@ class _Reader:
         for array, nodes_of_array in zip(outputs, results, strict=True):
             if not array.per_point:
                 self._require_uniform(nodes_of_array)
-        if made.operations > MOST_OPERATIONS:
-            raise self._too_long(made.operations)
         made.real, made.graph_nodes = self._types.pop(), len(nodes)
         return made
 
@@ -142,23 +144,57 @@ class _Reader:
             elif node.op == "output":
                 return [known[x] for x in node.args[0]]
             else:
+                before = len(self._arrays.scalars.nodes)
                 try:
                     known[node] = self._call(node, known)
                 except NoKernel as reason:
                     reason.place = reason.place or place_of(node)
                     raise
+                self._tell_sites(known[node], before)
                 count = len(self._arrays.scalars.nodes)
                 self._made_at[place_of(node)] += count - self._made_at.total()
-                if count > _MOST_EXPRESSIONS:
+                if count > MOST_EXPRESSIONS:
                     raise self._too_long(count)
         raise NoKernel("its graph has no output")
 
-    def _too_long(self, operations: int) -> NoKernel:
-        """The line of the law that makes most of the operations is named."""
+    def _require_short(self, nodes: Sequence[Any]) -> None:
+        """NoKernel if the arrays of a graph hold too many numbers."""
+        for node in nodes:
+            meta = node.meta.get("val")
+            if isinstance(meta, torch.Tensor) and node.op == "call_function":
+                sizes = [1 if isinstance(n, torch.SymInt) else int(n) for n in meta.shape]
+                self._made_at[place_of(node)] += math.prod(sizes)
+        if (total := self._made_at.total()) > MOST_EXPRESSIONS:
+            raise self._too_long(total)
+        self._made_at.clear()
+
+    def _find_sites(self, nodes: Sequence[Any]) -> None:
+        metas = (node.meta.get("val") for node in nodes if node.op == "call_function")
+        axes = Counter(
+            n
+            for meta in metas
+            if isinstance(meta, torch.Tensor)
+            for n in meta.shape
+            if not isinstance(n, torch.SymInt) and n >= LEAST_SITES
+        )
+        self._sites = axes.most_common(1)[0][0] if axes else 0
+
+    def _tell_sites(self, made: Any, begin: int) -> None:
+        """Note the sites of expressions from `begin` on; between two sites there may be a face."""
+        if not isinstance(made, np.ndarray) or not self._sites:
+            return
+        axes = [k for k, n in enumerate(made.shape) if abs(n - self._sites) <= 1]
+        if len(axes) == 1:
+            for place, x in np.ndenumerate(made):
+                if x.index >= begin:
+                    x.site = place[axes[0]]
+
+    def _too_long(self, count: int) -> NoKernel:
+        """The line of the law that makes most of the expressions is named."""
         ((place, _),) = self._made_at.most_common(1)
         return NoKernel(
-            f"it has {operations} operations; at most {MOST_OPERATIONS} are a kernel. The longest "
-            "part of it is made",
+            f"its arrays have {count} entries; at most {MOST_EXPRESSIONS} are a kernel. The "
+            "longest part of it is made",
             place,
         )
 

@@ -19,7 +19,8 @@
 extern "C" {
 #endif
 
-#define NEML2_KERNEL_VERSION 1
+/* Kernels of version 1 are those without `sparse`. */
+#define NEML2_KERNEL_VERSION 2
 
 /* A part of an input or output: a variable, with its place in the array. */
 typedef struct neml2_kernel_part {
@@ -43,6 +44,13 @@ typedef struct neml2_kernel_array {
   const signed char *structure;   /* outputs: per component 0 computed, 1 zero, 2 another constant; else NULL */
 } neml2_kernel_array;
 
+/* An output of `size` components of which few are stored: its array has these alone, and all others are zero. */
+typedef struct neml2_kernel_sparse {
+  int32_t output; /* its number */
+  int32_t size;
+  const int32_t *places; /* of each component of the array, ascending */
+} neml2_kernel_sparse;
+
 typedef struct neml2_kernel {
   uint32_t version;     /* NEML2_KERNEL_VERSION */
   uint32_t size;        /* of this struct in bytes: newer ones are longer */
@@ -53,11 +61,17 @@ typedef struct neml2_kernel {
   int32_t input_count, output_count;
   const neml2_kernel_array *inputs, *outputs;
   int32_t operations; /* of prepare() and run() together, per point */
-  int32_t kept;       /* components that prepare() hands to run(), [kept][lane] */
+  int32_t kept;       /* components that prepare() hands to run(), or that run() needs for itself, [kept][lane] */
   /* Compute what depends on no input that `changes`. Call it once before run() where the others are new. */
   void (*prepare)(const void *const *inputs, void *kept);
   /* Compute all outputs. Inputs, outputs and kept must not overlap. */
   void (*run)(const void *const *inputs, void *const *outputs, const void *kept);
+  /* Since version 2 */
+  int32_t sparse_count;
+  const neml2_kernel_sparse *sparse;
+  /* Of a Jacobian: auxiliary unknowns w, which the residual r(u, w) takes and which are w(u, w) themselves. Its last two
+   * outputs are then dr/dw, (rows, w), and dw/d(u, w), (w, columns and w): each w depends on earlier ones alone. */
+  int32_t auxiliaries;
 } neml2_kernel;
 
 typedef struct neml2_kernel_set {

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from neml2_capi.kernels.folder import KernelError
 
-_VERSION = 1
+_VERSIONS = (1, 2)
 
 
 class _Array(ctypes.Structure):
@@ -24,6 +24,14 @@ class _Array(ctypes.Structure):
         ("part_count", ctypes.c_int32),
         ("parts", ctypes.c_void_p),
         ("structure", ctypes.c_void_p),
+    )
+
+
+class _Sparse(ctypes.Structure):
+    _fields_ = (
+        ("output", ctypes.c_int32),
+        ("size", ctypes.c_int32),
+        ("places", ctypes.POINTER(ctypes.c_int32)),
     )
 
 
@@ -47,6 +55,8 @@ class _Kernel(ctypes.Structure):
         ("kept", ctypes.c_int32),
         ("prepare", _PREPARE),
         ("run", _RUN),
+        ("sparse_count", ctypes.c_int32),
+        ("sparse", ctypes.POINTER(_Sparse)),
     )
 
 
@@ -73,6 +83,11 @@ class Kernel:
         self.dtype = np.dtype(np.float64 if kernel.real_size == 8 else np.float32)
         self.inputs = [_described(kernel.inputs[i]) for i in range(kernel.input_count)]
         self.outputs = [_described(kernel.outputs[i]) for i in range(kernel.output_count)]
+        #: By output that is stored sparsely: its components, and the places of the stored ones.
+        self.sparse: dict[int, tuple[int, list[int]]] = {}
+        for entry in kernel.sparse[: kernel.sparse_count] if kernel.version > 1 else ():
+            stored = self.outputs[entry.output][1]
+            self.sparse[entry.output] = entry.size, entry.places[:stored]
 
     def __call__(self, *inputs: Any) -> list[NDArray[Any]]:
         """The outputs, (points, components) each, of inputs of this shape or (components,)."""
@@ -100,7 +115,16 @@ class Kernel:
             call()
             for values, scratch in zip(results, made, strict=True):
                 values[here] = scratch.T
-        return [values[:points] for values in results]
+        return [self._whole(i, values[:points]) for i, values in enumerate(results)]
+
+    def _whole(self, output: int, values: NDArray[Any]) -> NDArray[Any]:
+        """All components of an output, with zeros where nothing is stored."""
+        if output not in self.sparse:
+            return values
+        size, places = self.sparse[output]
+        whole = np.zeros((len(values), size), dtype=self.dtype)
+        whole[:, places] = values
+        return whole
 
     def call(self, given: Sequence[NDArray[Any]], made: Sequence[NDArray[Any]]) -> Any:
         """A function of no arguments that prepares and runs the kernel on scratch, one block."""
@@ -135,9 +159,10 @@ def load(path: Path) -> dict[str, Kernel]:
         raise KernelError(f"{path} is no object of kernels: {error}; build it again") from error
     function.restype = ctypes.POINTER(_Set)
     found = function().contents
-    if found.version != _VERSION:
+    if found.version not in _VERSIONS:
         raise KernelError(
-            f"{path} is of version {found.version}, expected {_VERSION}; build it again"
+            f"{path} is of version {found.version}, expected at most {_VERSIONS[-1]}; build it "
+            "again"
         )
     kernels = [Kernel(found.kernels[i].contents) for i in range(found.count)]
     return {kernel.name: kernel for kernel in kernels}

@@ -1,0 +1,450 @@
+"""The C source of a kernel with loops over sites.
+
+Each loop, and each run of steps between loops, is a part: a program of its own, simplified and
+written like other kernels. Parts hand numbers to each other in memory of the caller, which has room
+for single numbers first and then for those of each site, one site after the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from neml2_capi.kernels.emit import Names, Statements, Text, head_of, number
+from neml2_capi.kernels.program import FREE, Array, Program, Step, cost
+from neml2_capi.kernels.rolling import (
+    LEAST_REPEATED,
+    Components,
+    Fixed,
+    Loop,
+    Neighbour,
+    Numbers,
+    Rolled,
+)
+from neml2_capi.kernels.scalar import MASKS
+from neml2_capi.kernels.schedule import sections_of
+from neml2_capi.kernels.simplify import simplified
+from neml2_capi.kernels.tables import stored, table
+
+
+def source_with_loops(loops: Rolled, program: Program, name: str, origin: str) -> tuple[str, int]:
+    """The C source of a kernel, as `source`, and its operations a point.
+
+    Parameters
+    ----------
+    loops : Rolled
+        The parts of a program.
+    program : Program
+        The same program with the names of its inputs and outputs.
+    name, origin : str
+        As for `source`.
+    """
+    writer = _Kernel(loops, program)
+    functions = list(writer.functions())
+    body = [*functions, *table(program, name, writer.room, False, writer.operations)]
+    head = head_of(program, name, origin, writer.operations)
+    return "\n".join([*head, *body]) + "\n", writer.operations
+
+
+class _Kernel:
+    """The parts of a kernel, and what they have in memory."""
+
+    def __init__(self, loops: Rolled, program: Program) -> None:
+        self._loops, self._program = loops, program
+        self.single = program.real == "float32"
+        names = Names(("memory", "here", "i"))
+        self.inputs = [names.new(array.name) for array in program.inputs]
+        self.outputs = [names.new(array.name) for array in program.outputs]
+        self._tables: dict[tuple[str, tuple[Any, ...]], str] = {}
+        self.operations = 0
+        self._part_of: dict[int, int] = {}  # steps that are written out, by their part
+        self._loop_of: dict[int, int] = {}  # families, by their part
+        for number_, part in enumerate(loops.parts):
+            if isinstance(part, Loop):
+                self._loop_of.update(dict.fromkeys(part.families, number_))
+            else:
+                self._part_of.update(dict.fromkeys(part, number_))
+        self._home = {
+            place: (family, loops.families[family].first + k)
+            for family in self._loop_of
+            for k, place in enumerate(loops.families[family].members)
+        }
+        self._find_targets()
+        self._find_crossing()
+
+    # What is written where
+
+    def _find_targets(self) -> None:
+        """Outputs of steps that are written out, of families, and of what no part computes."""
+        steps = self._program.steps
+        self._writes: dict[int, list[str]] = defaultdict(list)
+        self._last_writes: list[tuple[str, int]] = []
+        #: By output and by constant or input: slots, and what is written there as it is.
+        self._free_writes: dict[tuple[int, str], list[tuple[int, int]]] = defaultdict(list)
+        by_family: dict[tuple[int, int], dict[int, list[int]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+        for output, name in enumerate(self.outputs):
+            for slot, (_, place) in enumerate(stored(self._program, output)):
+                if place in self._home:
+                    family, site = self._home[place]
+                    by_family[family, output][site].append(slot)
+                elif steps[place][0] in FREE:
+                    kind, _, data = steps[place]
+                    source = repr(data) if kind == "constant" else f"input {data[0]}"
+                    self._free_writes[output, source].append((slot, place))
+                else:
+                    self._writes[place].append(f"{name}[{slot}]")
+        self._family_writes: dict[int, list[str]] = defaultdict(list)
+        for (family, output), slots in by_family.items():
+            name, of = self.outputs[output], self._loops.families[family]
+            sites = range(of.first, of.first + len(of.members))
+            counts = {len(slots.get(site, ())) for site in sites}
+            if len(counts) == 1:
+                for column in zip(*(slots[site] for site in sites), strict=True):
+                    self._family_writes[family].append(f"{name}[{self._index(column, of.first)}]")
+                continue
+            for site, numbers in slots.items():
+                place = of.members[site - of.first]
+                self._last_writes += [(f"{name}[{slot}]", place) for slot in numbers]
+
+    def _find_crossing(self) -> None:
+        """Rooms for the numbers that parts hand to each other."""
+        loops, steps = self._loops, self._program.steps
+        singles: dict[int, None] = {}
+        kept: dict[int, None] = {}
+
+        def read(place: int, by: int) -> None:
+            if place in self._home:
+                kept[self._home[place][0]] = None
+            elif self._part_of.get(place, by) != by:
+                singles[place] = None
+
+        for family, part in self._loop_of.items():
+            for operand in loops.families[family].operands:
+                if isinstance(operand, Fixed):
+                    read(operand.place, part)
+                elif isinstance(operand, Neighbour) and (
+                    operand.distance or self._loop_of[operand.family] != part
+                ):
+                    kept[operand.family] = None
+        for place, part in self._part_of.items():
+            for argument in steps[place][1]:
+                read(argument, part)
+        for _, place in self._last_writes:
+            read(place, -1)
+        for of_family in loops.edges.values():
+            for place in of_family.values():
+                if place in self._home:
+                    read(place, -1)
+        self._single = {place: slot for slot, place in enumerate(singles)}
+        self._slot = {family: slot for slot, family in enumerate(kept)}
+        ends = [s for f, of in loops.edges.items() if f in self._slot for s in of]
+        for part_ in loops.parts:
+            if isinstance(part_, Loop):
+                ends += [part_.first, part_.last]
+        self._begin = min(ends)
+        sites = max(ends) - self._begin + 1
+        #: An odd number: sites that lie a power of 2 apart would drive each other out of the cache.
+        self._stride = len(self._slot) | 1
+        self.room = len(self._single) + (sites * self._stride if self._slot else 0)
+        self._stores: dict[int, list[str]] = defaultdict(list)
+        for place, slot in self._single.items():
+            self._stores[place].append(f"memory[{slot}]")
+        self._edge_stores: list[tuple[str, int]] = []
+        self._copies: dict[int, list[str]] = defaultdict(list)  # before the loop of a part
+        for family, of in loops.edges.items():
+            if family not in self._slot:
+                continue
+            for site, place in of.items():
+                if place in self._home:
+                    copy = f"  {self._element(family, site)} = {self._element(*self._home[place])};"
+                    for user in self._users(family):
+                        self._copies[user].append(copy)
+                elif steps[place][0] in FREE:
+                    self._edge_stores.append((self._element(family, site), place))
+                else:
+                    self._stores[place].append(self._element(family, site))
+
+    def _users(self, family: int) -> set[int]:
+        """Parts in which a family is a neighbour."""
+        return {
+            part
+            for user, part in self._loop_of.items()
+            for operand in self._loops.families[user].operands
+            if isinstance(operand, Neighbour) and operand.family == family
+        }
+
+    def _element(self, family: int, site: int) -> str:
+        first = len(self._single) + (site - self._begin) * self._stride
+        return f"memory[{first + self._slot[family]}]"
+
+    def _index(self, places: Sequence[int], first: int) -> str:
+        """The component of a site, by its number i."""
+        step = places[1] - places[0]
+        if all(b - a == step for a, b in pairwise(places)):
+            start = places[0] - step * first
+            sign = "-" if start < 0 else "+"
+            by = "i" if step == 1 else f"{step} * i"
+            return by if not start else f"{by} {sign} {abs(start)}"
+        return f"{self._table('int32_t', tuple(places))}[i - {first}]"
+
+    def _table(self, kind: str, values: tuple[Any, ...]) -> str:
+        key = kind, values
+        if key not in self._tables:
+            self._tables[key] = (
+                f"{'places' if kind == 'int32_t' else 'numbers'}_{len(self._tables)}"
+            )
+        return self._tables[key]
+
+    # The text
+
+    def functions(self) -> Iterator[str]:
+        texts: list[str] = []
+        calls = []
+        for n, part in enumerate(self._loops.parts):
+            made = self._loop(n, part) if isinstance(part, Loop) else self._straight(n, part)
+            texts += made
+            calls += [*self._copies.get(n, ()), f"  part_{n}(inputs, outputs, memory);"]
+        last = list(self._written_free())
+        for target, place in self._last_writes:
+            last.append(f"  {target} = {self._element(*self._home[place])};")
+        yield from self._written_tables()
+        yield from texts
+        first = [f"  {to} = {self._free(place)};" for to, place in self._edge_stores]
+        parameters = "const void *const *inputs, void *const *outputs, const void *results"
+        yield f"static void run({parameters}) {{"
+        yield "  lanes *const memory = (lanes *)results;"
+        yield from self._pointers([*first, *last])
+        yield from first
+        yield from calls
+        yield from last
+        if not any("memory" in line for line in (*first, *calls, *last)):
+            yield "  (void)memory;"
+        yield "}\n"
+
+    def _written_free(self) -> Iterator[str]:
+        """Constants and inputs that are outputs: loops, if there are many."""
+        for (output, _), writes in self._free_writes.items():
+            name = self.outputs[output]
+            if len(writes) < LEAST_REPEATED:
+                for slot, place in writes:
+                    yield f"  {name}[{slot}] = {self._free(place)};"
+                continue
+            value, (kind, _, data) = self._free(writes[0][1]), self._program.steps[writes[0][1]]
+            if kind == "variable":
+                components = [self._program.steps[place][2][1] for _, place in writes]
+                value = f"{self.inputs[data[0]]}[{self._index(components, 0)}]"
+            slots = self._index([slot for slot, _ in writes], 0)
+            yield f"  for (int i = 0; i < {len(writes)}; ++i) {name}[{slots}] = {value};"
+
+    def _free(self, place: int) -> str:
+        name, _, data = self._program.steps[place]
+        if name == "variable":
+            return f"{self.inputs[data[0]]}[{data[1]}]"
+        return number(data, self.single).lanes
+
+    def _written_tables(self) -> Iterator[str]:
+        for (kind, values), name in self._tables.items():
+            texts = [str(v) if kind == "int32_t" else number(v, self.single).text for v in values]
+            yield f"static const {kind} {name}[] = {{{', '.join(texts)}}};"
+        yield ""
+
+    def _pointers(self, lines: Sequence[str]) -> Iterator[str]:
+        """Declarations of the arrays that lines mention."""
+        words = {word for line in lines for word in _words(line)}
+        for kind, arrays, owner in (
+            ("const lanes", self.inputs, "inputs"),
+            ("lanes", self.outputs, "outputs"),
+        ):
+            for n, name in enumerate(arrays):
+                if name in words:
+                    yield f"  {kind} *const {name} = {owner}[{n}];"
+
+    def _straight(self, n: int, places: list[int]) -> Iterator[str]:
+        part = _Part(self)
+        for place in places:
+            name, arguments, data = self._program.steps[place]
+            known = [self._known(part, a) for a in arguments]
+            part.step(place, (name, tuple(known), data))
+        for place in places:
+            part.write(place, [*self._writes.get(place, ()), *self._stores.get(place, ())])
+        return self._function(n, part, None)
+
+    def _known(self, part: _Part, place: int) -> int:
+        known = part.known.get(place)
+        return part.add(place, *self._load(place)) if known is None else known
+
+    def _load(self, place: int) -> tuple[Any, ...]:
+        """A step from outside a part: the text and whether it is a truth value."""
+        name, _, data = self._program.steps[place]
+        if name == "constant":
+            return ("constant", data)
+        if name == "variable":
+            return (f"{self.inputs[data[0]]}[{data[1]}]", False)
+        if place in self._home:
+            return (self._element(*self._home[place]), name in MASKS)
+        return (f"memory[{self._single[place]}]", name in MASKS)
+
+    def _loop(self, n: int, loop: Loop) -> Iterator[str]:
+        part = _Part(self)
+        for family in loop.families:
+            of = self._loops.families[family]
+            arguments = [self._operand(part, n, operand, of.first) for operand in of.operands]
+            part.step(("family", family), (of.name, tuple(arguments), of.data))
+        for family in loop.families:
+            targets = list(self._family_writes.get(family, ()))
+            if family in self._slot:
+                targets.append(f"here[{self._slot[family]}]")
+            part.write(("family", family), targets)
+        return self._function(n, part, loop)
+
+    def _operand(self, part: _Part, n: int, operand: Any, first: int) -> int:
+        if isinstance(operand, Fixed):
+            return self._known(part, operand.place)
+        if isinstance(operand, Neighbour):
+            if not operand.distance and self._loop_of[operand.family] == n:
+                return part.known["family", operand.family]
+            of = self._loops.families[operand.family]
+            text = f"here[{operand.distance * self._stride + self._slot[operand.family]}]"
+            return part.loaded(text, of.name in MASKS)
+        if isinstance(operand, Components):
+            index = self._index(operand.places, first)
+            return part.loaded(f"{self.inputs[operand.array]}[{index}]", False)
+        assert isinstance(operand, Numbers)
+        return part.loaded(f"fill({self._table('real', operand.values)}[i - {first}])", False)
+
+    def _function(self, n: int, part: _Part, loop: Loop | None) -> Iterator[str]:
+        first, last = (loop.first, loop.last) if loop else (0, 0)
+        operations = part.finish()
+        self.operations += operations * (last - first + 1)
+        sections, shared = sections_of(part.program, part.program.results[0])
+        bodies = [Statements(part, section, True).lines() for section in sections]
+        bodies[-1:] = [[*bodies[-1], *part.rest()]] if bodies else [part.rest()]
+        common = "const void *const *inputs, void *const *outputs, lanes *memory"
+        here: list[str] = []
+        if loop and any("here[" in line for body in bodies for line in body):
+            offset = len(self._single) - self._begin * self._stride
+            text = f"{self._stride} * i {'-' if offset < 0 else '+'} {abs(offset)}"
+            here = [f"  lanes *const here = memory + ({text});"]
+        if len(bodies) > 1:
+            extra = ", int i, lanes *shared" if loop else ", lanes *shared"
+            for k, lines in enumerate(bodies):
+                yield f"FUNCTION void part_{n}_{k}({common}{extra}) {{"
+                own = here if any("here[" in line for line in lines) else []
+                yield from self._whole(
+                    [*self._pointers(lines), *own, *lines], ("shared", "i"), loop
+                )
+            given = f"inputs, outputs, memory{', i' if loop else ''}, shared"
+            bodies = [[f"  part_{n}_{k}({given});" for k in range(len(bodies))]]
+            here = []
+        lines = [*here, *bodies[0]]
+        declared = list(self._pointers(lines))
+        if any("shared" in line for line in lines):
+            declared.append(f"  lanes shared[{max(shared, 1)}];")
+        if loop:
+            by = (
+                f"i = {last}; i >= {first}; --i"
+                if loop.backward
+                else f"i = {first}; i <= {last}; ++i"
+            )
+            lines = [f"  for (int {by}) {{", *(f"  {line}" for line in lines), "  }"]
+        yield f"FUNCTION void part_{n}({common}) {{"
+        yield from self._whole([*declared, *lines], (), loop)
+
+    def _whole(self, lines: list[str], more: Sequence[str], loop: Loop | None) -> Iterator[str]:
+        words = {word for line in lines for word in _words(line)}
+        for name in ("inputs", "outputs", "memory", *more):
+            if name not in words and (name != "i" or loop):
+                yield f"  (void){name};"
+        yield from lines
+        yield "}\n"
+
+
+class _Part:
+    """A part in the making: a program whose variables are texts, and whose results have targets."""
+
+    def __init__(self, kernel: _Kernel) -> None:
+        self._kernel = kernel
+        self._steps: list[Step] = []
+        #: Steps of the kernel, in this part.
+        self.known: dict[Any, int] = {}
+        self._texts: dict[tuple[str, bool], int] = {}
+        self._loads: list[tuple[str, bool]] = []
+        self._results: list[int] = []
+        self._targets: list[list[str]] = []
+        self.uses: Mapping[int, int] = {}
+        self.writes: dict[int, list[str]] = {}
+        self.program = Program([], [], [], [])
+
+    def step(self, key: Any, step: Step) -> int:
+        self._steps.append(step)
+        self.known[key] = len(self._steps) - 1
+        return len(self._steps) - 1
+
+    def add(self, key: Any, text: str, more: Any) -> int:
+        """A step from outside: a constant, or a text and whether it is a truth value."""
+        if text == "constant":
+            return self.step(key, ("constant", (), more))
+        self.known[key] = self.loaded(text, more)
+        return self.known[key]
+
+    def loaded(self, text: str, is_mask: bool) -> int:
+        if (text, is_mask) not in self._texts:
+            self._loads.append((text, is_mask))
+            self._steps.append(("variable", (), (0, len(self._loads) - 1)))
+            self._texts[text, is_mask] = len(self._steps) - 1
+        return self._texts[text, is_mask]
+
+    def write(self, key: Any, targets: list[str]) -> None:
+        if targets:
+            self._results.append(self.known[key])
+            self._targets.append(targets)
+
+    def finish(self) -> int:
+        """Simplify; the operations are returned."""
+        inputs = [Array("texts", (len(self._loads),))]
+        outputs = [Array("targets", (len(self._results),))]
+        made = Program(
+            inputs,
+            outputs,
+            self._steps,
+            [self._results],
+            (self._kernel.single and "float32") or "float64",
+        )
+        self.program = simplified(made)
+        self.uses = Counter(a for _, arguments, _ in self.program.steps for a in arguments)
+        for place, targets in zip(self.program.results[0], self._targets, strict=True):
+            self.writes.setdefault(place, []).extend(targets)
+        return sum(cost(step) for step in self.program.steps)
+
+    def constant(self, data: object) -> Text:
+        return number(data, self._kernel.single)
+
+    def variable(self, data: tuple[int, int]) -> tuple[str, str]:
+        text, is_mask = self._loads[data[1]]
+        kind, cast = ("mask", "(mask)") if is_mask else ("lanes", "")
+        return f"x{data[1]}", f"  const {kind} x{data[1]} = {cast}{text};"
+
+    def rest(self) -> list[str]:
+        """Targets of what is not computed."""
+        lines = []
+        for place, targets in self.writes.items():
+            name, _, data = self.program.steps[place]
+            if name in FREE:
+                text = self._loads[data[1]][0] if name == "variable" else self.constant(data).lanes
+                lines += [f"  {target} = {text};" for target in targets]
+        return lines
+
+
+def _words(line: str) -> set[str]:
+    word, found = "", set()
+    for character in line + " ":
+        if character.isalnum() or character == "_":
+            word += character
+        elif word:
+            found.add(word)
+            word = ""
+    return found

@@ -1,0 +1,237 @@
+"""A residual with sites: its Jacobian, in the blocks that the artifact has, and the Newton step."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from neml2_capi.kernels.derivatives import Linearized, linearized
+from neml2_capi.kernels.elimination import Entry, newton_step_by_sites
+from neml2_capi.kernels.labels import Origin, labelled, of_plain, of_variables
+from neml2_capi.kernels.program import Array, NoKernel, Program, program_of
+from neml2_capi.kernels.scalar import Node
+
+_Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Unknowns side by side; if it is of blocks, site by site."""
+
+    first: int
+    sites: int
+    width: int
+
+    @property
+    def size(self) -> int:
+        return self.sites * self.width
+
+
+@dataclass(frozen=True)
+class System:
+    """The kernels of an implicit segment with sites, and what their inputs are."""
+
+    jacobian: Program
+    step: Program
+    #: By input of the Jacobian, and of the step: what each component is.
+    givens: list[list[Origin]]
+    entries: list[list[Origin]]
+
+
+def has_sites(segment: _Json) -> bool:
+    """Whether unknowns of an implicit segment have sub-batch axes."""
+    return any(
+        variable["sub_batch_shape"]
+        for group in segment.get("unknown_group_infos", ())
+        for variable in group["per_var_info"]
+    )
+
+
+def inputs_of(program: Program, segment: _Json) -> list[list[Origin]]:
+    """What the components of the inputs of a residual are: unknowns, givens, parameters."""
+    groups = [*segment["unknown_group_infos"], *segment["given_group_infos"]]
+    found = [_origins(group) for group in groups]
+    sites = max(
+        (site + 1 for origins in found for _, site in origins if site is not None), default=0
+    )
+    for array in program.inputs[len(groups) :]:
+        found.append(of_plain(array, sites))
+    return found
+
+
+def _origins(group: _Json) -> list[Origin]:
+    shapes = [(v["sub_batch_shape"], v["base_shape"]) for v in group["per_var_info"]]
+    return of_variables(shapes, by_site=group.get("structure") == "block")
+
+
+def _groups(infos: Sequence[_Json]) -> list[_Group]:
+    found, first = [], 0
+    for info in infos:
+        size = len(_origins(info))
+        sites = math.prod(info["sub_batch_shape"]) if info.get("structure") == "block" else 1
+        found.append(_Group(first, sites, size // sites))
+        first += size
+    return found
+
+
+def system_of(residual: Program, segment: _Json) -> System:
+    """The Jacobian and the step of a residual.
+
+    Raises
+    ------
+    NoKernel
+        An operation has no derivative, or an artifact's blocks cannot hold what depends on what.
+    """
+    unknowns, rows = (_groups(segment[f"{k}_group_infos"]) for k in ("unknown", "residual"))
+    givens = inputs_of(residual, segment)
+    count = len(unknowns)
+    origins = [origin for of_group in givens[:count] for origin in of_group]
+    numbers: list[Sequence[int] | None] = [None] * len(residual.inputs)
+    for number, group in enumerate(unknowns):
+        numbers[number] = range(group.first, group.first + group.size)
+    marked = replace(residual, sites=labelled(residual, givens))
+    made = linearized(marked, numbers, [site for _, site in origins])
+    of_rows = [o for info in segment["residual_group_infos"] for o in _origins(info)]
+    if len(of_rows) != len(origins) or len(made.gradients) != len(origins):
+        raise NoKernel("it has more or fewer equations than unknowns")
+    packed = _Packed(made, rows, unknowns, of_rows, origins)
+    jacobian = packed.program(residual)
+    sites = [site for _, site in origins] + [None] * len(made.auxiliaries)
+    step = newton_step_by_sites(
+        jacobian, packed.entries(jacobian), [g.size for g in unknowns], sites
+    )
+    return System(jacobian, step, givens, packed.origins)
+
+
+class _Packed:
+    """dr/du in blocks of groups, -r, and what auxiliary unknowns need: sparse, all of them."""
+
+    def __init__(
+        self,
+        made: Linearized,
+        rows: Sequence[_Group],
+        columns: Sequence[_Group],
+        of_rows: Sequence[Origin],
+        of_columns: Sequence[Origin],
+    ) -> None:
+        self._made, self._rows, self._columns = made, rows, columns
+        self._of_rows, self._of_columns = of_rows, of_columns
+        self._total, self._extra = len(of_columns), len(made.auxiliaries)
+        #: By array: row, column and value by component.
+        self._arrays: list[dict[int, tuple[int, int, Node]]] = []
+        self._shapes: list[tuple[int, ...]] = []
+        self._pack()
+        self.origins = [
+            [self._origin(array[c][0], array[c][1]) for c in sorted(array)]
+            for array in self._arrays[: len(rows) * len(columns)]
+        ]
+        self.origins += [list(of_rows[g.first : g.first + g.size]) for g in rows]
+        self.origins += [
+            [self._origin(array[c][0], array[c][1]) for c in sorted(array)]
+            for array in self._arrays[len(rows) * len(columns) :]
+        ]
+
+    def _pack(self) -> None:
+        s = self._made.scalars
+        for rows in self._rows:
+            for columns in self._columns:
+                sites = max(rows.sites, columns.sites)
+                self._shapes.append((*((sites,) if sites > 1 else ()), rows.width, columns.width))
+                self._arrays.append({})
+        for row, gradient in enumerate(self._made.gradients):
+            i = next(n for n, g in enumerate(self._rows) if row < g.first + g.size)
+            for column, value in gradient.items():
+                if column >= self._total:
+                    continue
+                j = next(n for n, g in enumerate(self._columns) if column < g.first + g.size)
+                at = _component(self._rows[i], self._columns[j], row, column)
+                s.site = value.site
+                self._arrays[i * len(self._columns) + j][at] = row, column, s.neg(value)
+        if not self._extra:
+            return
+        by_auxiliaries: dict[int, tuple[int, int, Node]] = {}
+        for row, gradient in enumerate(self._made.gradients):
+            for column, value in gradient.items():
+                if column >= self._total:
+                    s.site = value.site
+                    at = row * self._extra + column - self._total
+                    by_auxiliaries[at] = row, column, s.neg(value)
+        width = self._total + self._extra
+        auxiliaries = {
+            k * width + column: (self._total + k, column, value)
+            for k, gradient in enumerate(self._made.auxiliaries)
+            for column, value in gradient.items()
+        }
+        self._arrays += [by_auxiliaries, auxiliaries]
+        self._shapes += [(self._total, self._extra), (self._extra, width)]
+
+    def _origin(self, row: int, column: int) -> Origin:
+        """What an entry is, the same at all sites: its row, its column, how far apart they are."""
+        first, one = self._of_rows[row] if row < self._total else (("auxiliary", row), None)
+        second, two = (
+            self._of_columns[column] if column < self._total else (("auxiliary", column), None)
+        )
+        apart = two - one if one is not None and two is not None else None
+        return (first, second, apart), two if one is None else one
+
+    def program(self, residual: Program) -> Program:
+        """The Jacobian: blocks, the groups of -r, and then dr/dw and dw/d(u, w)."""
+        count = len(self._rows) * len(self._columns)
+        s = self._made.scalars
+        zero = s.constant(0.0)
+        names = [f"block_{k}" for k in range(count)] if count > 1 else ["jacobian"]
+        outputs, results = [], []
+        for name, shape, array in zip(names, self._shapes, self._arrays, strict=False):
+            outputs.append(Array(name, shape, stored=tuple(sorted(array))))
+            results.append(_filled(array, outputs[-1].components, zero))
+        for number, group in enumerate(self._rows):
+            shape = (*((group.sites,) if group.sites > 1 else ()), group.width)
+            outputs.append(Array(f"residual_{number}", shape))
+            results.append(self._made.values[group.first : group.first + group.size])
+        names = ["by_auxiliaries", "auxiliaries"]
+        for name, shape, array in zip(
+            names, self._shapes[count:], self._arrays[count:], strict=False
+        ):
+            outputs.append(Array(name, shape, stored=tuple(sorted(array))))
+            results.append(_filled(array, outputs[-1].components, zero))
+        made = program_of(residual.inputs, outputs, results)
+        made.real, made.graph_nodes = residual.real, residual.graph_nodes
+        made.auxiliaries = self._extra
+        made.checksum = hashlib.sha256(f"jacobian {residual.checksum}".encode()).hexdigest()
+        return made
+
+    def entries(self, jacobian: Program) -> list[Entry]:
+        """Of the system with its auxiliary unknowns, whose rows are w - w(u, w) = 0."""
+        count, residuals = len(self._rows) * len(self._columns), len(self._rows)
+        found = []
+        for number, array in enumerate(self._arrays):
+            output = number if number < count else number + residuals
+            places = jacobian.results[output]
+            for slot, component in enumerate(sorted(array)):
+                row, column, _ = array[component]
+                sign = -1 if row >= self._total else 1
+                found.append(Entry(row, column, places[component], (output, slot), sign))
+        return sorted(found)
+
+
+def _filled(array: dict[int, tuple[int, int, Node]], size: int, zero: Node) -> list[Node]:
+    values = [zero] * size
+    for component, (_, _, value) in array.items():
+        values[component] = value
+    return values
+
+
+def _component(rows: _Group, columns: _Group, row: int, column: int) -> int:
+    """Where an entry stands in a block: see capi/tensor/blocks.h."""
+    r, c = row - rows.first, column - columns.first
+    if columns.sites == 1:
+        return r * columns.width + c
+    site, c = divmod(c, columns.width)
+    if rows.sites > 1:
+        own, r = divmod(r, rows.width)
+        if own != site:
+            raise NoKernel("sites of one group of unknowns depend on each other; make it dense")
+    return (site * rows.width + r) * columns.width + c

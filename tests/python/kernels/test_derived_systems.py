@@ -1,0 +1,87 @@
+"""Laws of many sites, through the engine: their Jacobian is derived, and depends on a mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from neml2_capi import Model
+
+torch = pytest.importorskip("torch")
+
+from neml2_capi import export  # noqa: E402
+from neml2_capi._ffi.library import lib  # noqa: E402
+
+pytestmark = pytest.mark.full("it exports graphs with torch")
+
+CELLS, RATE = 20, 0.3
+
+
+def residual(unknowns: Any, givens: Any, _: Any) -> dict[str, Any]:
+    """Diffusion in a row of cells, and a source that depends on the mean of all."""
+    u = unknowns["u"]
+    flux = (u[1:] + u[:-1]) * (u[:-1] - u[1:])
+    edge = torch.zeros(1, dtype=u.dtype)
+    rate = torch.cat([flux, edge]) - torch.cat([edge, flux])
+    return {"u": u - givens["g"] + RATE * (rate + u * torch.exp(-u.mean()))}
+
+
+def remainder(u: NDArray[Any], g: NDArray[Any]) -> NDArray[Any]:
+    """The same residual, (points, cells)."""
+    flux = np.pad((u[:, 1:] + u[:, :-1]) * (u[:, :-1] - u[:, 1:]), ((0, 0), (1, 1)))
+    source = u * np.exp(-u.mean(axis=1, keepdims=True))
+    rest: NDArray[Any] = u - g + RATE * (np.diff(flux, axis=1) + source)
+    return rest
+
+
+@pytest.fixture
+def exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The law, with its Jacobian derived from its residual."""
+    monkeypatch.setattr("neml2_capi.kernels.prepare.has_sites", lambda segment: True)
+
+    def of(name: str, **options: Any) -> Path:
+        return export.model(
+            residual,
+            tmp_path / name,
+            unknowns={"u": (CELLS,)},
+            givens={"g": (CELLS,)},
+            derivatives=False,
+            rtol=1e-13,
+            kernels="only",
+            **options,
+        )
+
+    return of
+
+
+def solved(path: Path, kernels: str) -> tuple[NDArray[Any], NDArray[Any], Any]:
+    model = Model(path)
+    model.options["kernels"] = kernels
+    g = 0.5 + np.random.default_rng(3).random((9, CELLS))
+    outputs, report = model.evaluate({"g": g})
+    assert (report["status"] == lib.NEML2_OK).all()
+    return g, outputs["u"], report["iterations"]
+
+
+def test_lanes_and_graphs_solve_the_same_equations(exported: Any) -> None:
+    path = exported("cells")
+    g, u, iterations = solved(path, "required")
+    np.testing.assert_allclose(remainder(u, g), 0.0, atol=1e-12)
+    assert iterations.max() < 10
+    _, by_graphs, theirs = solved(path, "off")
+    np.testing.assert_allclose(u, by_graphs, rtol=1e-12)
+    np.testing.assert_array_equal(iterations, theirs)
+
+
+def test_pivots_that_are_not_trusted_lead_to_the_same_solution(
+    exported: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, expected, iterations = solved(exported("trusted"), "required")
+    monkeypatch.setattr("neml2_capi.kernels.elimination.GROWTH", 0.0)
+    _, u, theirs = solved(exported("never"), "required")
+    np.testing.assert_allclose(u, expected, rtol=1e-12)
+    np.testing.assert_array_equal(iterations, theirs)
