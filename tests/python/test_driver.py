@@ -365,7 +365,7 @@ def test_records_take_memory_that_nobody_uses_any_more(model: Model) -> None:
     address, kept = first["stress"].ctypes.data, first["strain"][7, 3:5]
     del first
     second = drive(model, np.arange(20.0), {"strain": strain + 2e-3})
-    assert second["stress"].ctypes.data == address
+    assert address in (second["strain"].ctypes.data, second["stress"].ctypes.data)
     assert (kept == 1e-3).all()  # a view of it holds an array
 
 
