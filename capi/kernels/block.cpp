@@ -15,18 +15,24 @@ class Block {
   static constexpr int lanes = width<T>;
 
  public:
-  explicit Block(const Walk& walk) : walk_(walk), scratch_(walk.scratch) {}
+  explicit Block(const Walk& walk) : walk_(walk), scratch_(walk.scratch), is_explicit_(gives_values_alone(walk)) {
+    for (int kind = 0; kind <= NEML2_REPORT_SUGGESTED_CUT; ++kind) is_reported_ |= walk.report[kind].data != nullptr;
+  }
 
   void run(model::Counts& counts) {
     for (begin_ = walk_.begin; begin_ < walk_.end; begin_ += lanes) {
       used_ = walk_.end - begin_ < lanes ? static_cast<int>(walk_.end - begin_) : lanes;
-      gather();
+      if (is_explicit_ && used_ == lanes && run_explicit(counts)) continue;
+      gather<false>();
       scratch_.copy(walk_.seeds);
       BlockReport<T> report;
       report.begin = begin_;
       report.used = used_;
       start_history(report);
-      for (const Step& step : walk_.steps) take(step, report);
+      for (const Step& step : walk_.steps) {
+        run_forward(step);
+        solve_and_derive(step, report);
+      }
       scratch_.copy(walk_.zeros);
       for (const Product& product : walk_.products) scratch_.push_forward(product, 1);
       for (const Adjoint& adjoint : walk_.pulled) pull_back(adjoint);
@@ -37,17 +43,46 @@ class Block {
   }
 
  private:
+  // Tells whether nothing is solved or derived.
+  static bool gives_values_alone(const Walk& walk) {
+    for (const Step& step : walk.steps)
+      if (step.implicit || step.chain) return false;
+    return walk.seeds.count + walk.blocks.count + walk.zeros.count + walk.products.count + walk.pulled.count == 0;
+  }
+
+  // A point in every lane, of values alone. False if something is not finite: then nothing is written.
+  bool run_explicit(model::Counts& counts) {
+    gather<true>();
+    for (const Step& step : walk_.steps) run_forward(step);
+    Mask<T> bits = given_;
+    for (const Bound& output : walk_.outputs) bits |= bits_of(output);
+    if (any(non_finite_in(bits))) return false;
+    for (const Bound& output : walk_.outputs) {
+      if (!output.array.data) continue;
+      T* to[lanes];
+      rows<true>(output.array, to);
+      vectors_to_rows<T>(numbers(output.at), to, output.components);
+    }
+    if (is_reported_) {
+      BlockReport<T> report;
+      start_history(report);
+      write_report_arrays(report);
+    }
+    count_good(counts);
+    return true;
+  }
+
   T* numbers(At place) const { return reinterpret_cast<T*>(scratch_[place]); }
   template <class X = T>
   static X* at(const model::Points& array, std::int64_t point) {
     return reinterpret_cast<X*>(array.data) + point * array.stride;
   }
 
-  // Lanes without a point of their own repeat the last one.
-  template <class X>
-  void rows(const model::Points& array, X* (&row)[lanes]) const {
+  // Lanes without a point of their own repeat the last one. There are none if the block is full.
+  template <bool is_full, class X>
+  [[gnu::always_inline]] void rows(const model::Points& array, X* (&row)[lanes]) const {
     X* const first = at(array, begin_);
-    if (used_ == lanes) {
+    if (is_full || used_ == lanes) {
 #pragma GCC unroll 16
       for (int l = 0; l < lanes; ++l) row[l] = first + l * array.stride;
     } else {
@@ -55,7 +90,8 @@ class Block {
     }
   }
 
-  void gather() {
+  template <bool is_full>
+  [[gnu::always_inline]] void gather() {
     given_ = Mask<T>{};
     for (const Bound& input : walk_.inputs) {
       V* const to = scratch_[input.at];
@@ -67,7 +103,7 @@ class Block {
         continue;
       }
       const T* from[lanes];
-      rows(input.array, from);
+      rows<is_full>(input.array, from);
       rows_to_vectors<T>(from, numbers(input.at), input.components);
       given_ |= bits_of(to, input.components);
     }
@@ -83,7 +119,13 @@ class Block {
       for (std::int64_t i = 0; i < walk_.rules.miters; ++i) report.history[l * history.stride + i] = no_number<double>;
   }
 
-  void take(const Step& step, BlockReport<T>& report) {
+  void solve_and_derive(const Step& step, BlockReport<T>& report) {
+    scratch_.copy(step.pack);
+    if (step.implicit) solve_implicit(*step.implicit, report);
+    if (step.chain) derive(*step.chain);
+  }
+
+  [[gnu::always_inline]] void run_forward(const Step& step) {
     scratch_.copy(step.begin);
     if (step.run.kernel) {
       scratch_.prepare(step.run);
@@ -93,9 +135,6 @@ class Block {
         scratch_.copy(step.feedback);
       }
     }
-    scratch_.copy(step.pack);
-    if (step.implicit) solve_implicit(*step.implicit, report);
-    if (step.chain) derive(*step.chain);
   }
 
   void solve_implicit(const Implicit& system, BlockReport<T>& report) {
@@ -173,9 +212,16 @@ class Block {
   }
 
   // x - x is zero or NaN: whatever bits of NaN are joined make one again. A sum would wait for every addition.
-  static Mask<T> bits_of(const V* values, std::int64_t components) {
+  [[gnu::always_inline]] static Mask<T> bits_of(const V* values, std::int64_t components) {
     Mask<T> bits{};
-    for (std::int64_t c = 0; c < components; ++c) bits |= __builtin_bit_cast(Mask<T>, values[c] - values[c]);
+    const auto join = [&](std::int64_t count) {
+#pragma GCC unroll 6
+      for (std::int64_t c = 0; c < count; ++c) bits |= __builtin_bit_cast(Mask<T>, values[c] - values[c]);
+    };
+    if (components == 6)
+      join(6);
+    else
+      join(components);
     return bits;
   }
   Mask<T> bits_of(const Bound& output) const { return bits_of(scratch_[output.at], output.components); }
@@ -270,7 +316,7 @@ class Block {
     if (!output.array.data) return;
     if (all) {
       T* to[lanes];
-      rows(output.array, to);
+      rows<true>(output.array, to);
       return vectors_to_rows<T>(numbers(output.at), to, output.components);
     }
     for (int l = 0; l < used_; ++l)
@@ -317,16 +363,21 @@ class Block {
     for (int l = 0; l < used_; ++l) *at<X>(array, begin_ + l) = static_cast<X>(values[l]);
   }
 
-  void write_reports(const BlockReport<T>& report, model::Counts& counts) const {
+  void write_report_arrays(const BlockReport<T>& report) const {
     write_report<std::int32_t>(NEML2_REPORT_STATUS, report.status);
     write_report<std::int32_t>(NEML2_REPORT_ITERATIONS, report.iterations);
     write_report<double>(NEML2_REPORT_RESIDUAL_NORM, report.residual_norm);
     write_report<double>(NEML2_REPORT_SUGGESTED_CUT, report.suggested_cut);
-    if (!any(report.status)) {
-      if (counts.count[newton::ok] == 0) counts.first[newton::ok] = begin_;
-      counts.count[newton::ok] += used_;
-      return;
-    }
+  }
+
+  void count_good(model::Counts& counts) const {
+    if (counts.count[newton::ok] == 0) counts.first[newton::ok] = begin_;
+    counts.count[newton::ok] += used_;
+  }
+
+  void write_reports(const BlockReport<T>& report, model::Counts& counts) const {
+    write_report_arrays(report);
+    if (!any(report.status)) return count_good(counts);
     for (int l = 0; l < used_; ++l) {
       const std::int64_t status = report.status[l];
       if (counts.count[status]++ == 0) counts.first[status] = begin_ + l;
@@ -337,6 +388,8 @@ class Block {
 
   const Walk& walk_;
   const Scratch<T> scratch_;
+  const bool is_explicit_;  // the steps give values alone
+  bool is_reported_ = false;
   std::int64_t begin_ = 0;
   int used_ = 0;
   Mask<T> given_{}, of_all_{};  // bits of what is given: of the lanes, and of values that all points have

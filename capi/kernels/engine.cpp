@@ -17,36 +17,47 @@ Engine::Engine(const artifact::Metadata& metadata, const Boundary& boundary, std
   } catch (const Error& error) {
     reason_ = error.what();
   }
+  if (!folder_) return;
+  for (Pool& pool : pools_) pool.folder = folder_.get();
+  const Folder* const narrower = folder_->narrower();
+  if (!narrower) return;
+  for (Pool& pool : few_) pool.folder = narrower;
+  few_points_ = functions(narrower->target().c_str(), itemsize(narrower->real()))->lanes;
 }
 
 Engine::~Engine() = default;
 
 const std::string& Engine::reason(Asked asked) const {
-  if (!reason_.empty()) return reason_;
-  const Pool& pool = pools_[asked.index()];
-  if (!pool.tried.load(std::memory_order_acquire)) try_out(asked);
+  return reason_.empty() ? reason(pools_[asked.index()], asked) : reason_;
+}
+
+const std::string& Engine::reason(Pool& pool, Asked asked) const {
+  if (!pool.tried.load(std::memory_order_acquire)) try_out(pool, asked);
   return pool.reason;
 }
 
 // std::call_once will not do: an exception through the C library takes memory.
-void Engine::try_out(Asked asked) const {
+void Engine::try_out(Pool& pool, Asked asked) const {
   const std::lock_guard alone(trying_);
-  Pool& pool = pools_[asked.index()];
   if (pool.tried.load(std::memory_order_relaxed)) return;
   try {
-    std::unique_ptr<Workspace> made = std::make_unique<Workspace>(*folder_, metadata_, boundary_, asked);
+    std::unique_ptr<Workspace> made = std::make_unique<Workspace>(*pool.folder, metadata_, boundary_, asked);
     pool.waiting.reserve(pool.made);
-    give_back(std::move(made), asked);
+    give_back(std::move(made), pool);
   } catch (const Error& error) {
     pool.reason = error.what();
   }
   pool.tried.store(true, std::memory_order_release);
 }
 
-std::unique_ptr<Workspace> Engine::take(Asked asked) const {
+Engine::Pool& Engine::pool_for(Asked asked, std::int64_t points) const {
+  Pool& few = few_[asked.index()];
+  return points <= few_points_ && reason(few, asked).empty() ? few : pools_[asked.index()];
+}
+
+std::unique_ptr<Workspace> Engine::take(Pool& pool, Asked asked) const {
   {
     const std::lock_guard lock(mutex_);
-    Pool& pool = pools_[asked.index()];
     if (!pool.waiting.empty()) {
       std::unique_ptr<Workspace> found = std::move(pool.waiting.back());
       pool.waiting.pop_back();
@@ -56,33 +67,34 @@ std::unique_ptr<Workspace> Engine::take(Asked asked) const {
     ++pool.made;
   }
   try {
-    return std::make_unique<Workspace>(*folder_, metadata_, boundary_, asked);
+    return std::make_unique<Workspace>(*pool.folder, metadata_, boundary_, asked);
   } catch (...) {
-    forget(asked);
+    forget(pool);
     throw;
   }
 }
 
-void Engine::forget(Asked asked) const noexcept {
+void Engine::forget(Pool& pool) const noexcept {
   const std::lock_guard lock(mutex_);
-  --pools_[asked.index()].made;
+  --pool.made;
 }
 
-void Engine::give_back(std::unique_ptr<Workspace> workspace, Asked asked) const {
+void Engine::give_back(std::unique_ptr<Workspace> workspace, Pool& pool) const {
   const std::lock_guard lock(mutex_);
-  pools_[asked.index()].waiting.push_back(std::move(workspace));
+  pool.waiting.push_back(std::move(workspace));
 }
 
 void Engine::run(const model::Bindings& arrays, const newton::Settings& rules, Asked asked, std::int64_t begin,
                  std::int64_t end, model::Counts& counts) const {
-  std::unique_ptr<Workspace> workspace = take(asked);
+  Pool& pool = pool_for(asked, end - begin);
+  std::unique_ptr<Workspace> workspace = take(pool, asked);
   try {
     workspace->run(arrays, rules, begin, end, counts);
   } catch (...) {
-    forget(asked);
+    forget(pool);
     throw;
   }
-  give_back(std::move(workspace), asked);
+  give_back(std::move(workspace), pool);
 }
 
 }  // namespace neml2_capi::kernels

@@ -39,25 +39,30 @@ class Engine {
  private:
   // Workspaces of one kind that wait for a thread.
   struct Pool {
+    const Folder* folder = nullptr;
     std::atomic<bool> tried = false;  // `reason` is known
     std::string reason;
     std::vector<std::unique_ptr<Workspace>> waiting;
     std::size_t made = 1;
   };
-  void try_out(Asked asked) const;
-  std::unique_ptr<Workspace> take(Asked asked) const;
-  void give_back(std::unique_ptr<Workspace> workspace, Asked asked) const;
+  // The pool for so many points: few take kernels of fewer lanes.
+  Pool& pool_for(Asked asked, std::int64_t points) const;
+  const std::string& reason(Pool& pool, Asked asked) const;
+  void try_out(Pool& pool, Asked asked) const;
+  std::unique_ptr<Workspace> take(Pool& pool, Asked asked) const;
+  void give_back(std::unique_ptr<Workspace> workspace, Pool& pool) const;
   // Counts one workspace less: one that an exception destroyed.
-  void forget(Asked asked) const noexcept;
+  void forget(Pool& pool) const noexcept;
 
   const artifact::Metadata& metadata_;
   Boundary boundary_;
   bool exists_ = true;
   std::string reason_;  // against all
   std::shared_ptr<const Folder> folder_;
-  mutable locks::Mutex trying_;  // held by the thread that tries
-  mutable locks::Mutex mutex_;   // guards what waits
-  mutable std::array<Pool, 8> pools_;
+  mutable locks::Mutex trying_;              // held by the thread that tries
+  mutable locks::Mutex mutex_;               // guards what waits
+  mutable std::array<Pool, 8> pools_, few_;  // by Asked
+  std::int64_t few_points_ = 0;              // points for which there are the latter
 };
 
 }  // namespace neml2_capi::kernels

@@ -1,6 +1,7 @@
 #include "capi/kernels/folder.h"
 
 #include <cstring>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -10,7 +11,6 @@
 #include "capi/archive/archive.h"
 #include "capi/archive/files.h"
 #include "capi/archive/sha256.h"
-#include "capi/artifact/field.h"
 #include "capi/artifact/locate.h"
 #include "capi/artifact/readers.h"
 #include "capi/base/error.h"
@@ -125,36 +125,46 @@ const neml2_kernel_sparse* sparse_of(const neml2_kernel& kernel, std::int32_t ou
 std::unique_ptr<const Folder> Folder::open(const std::filesystem::path& leaf, bool alone) {
   if (!artifact::have_kernels(leaf)) return nullptr;
   std::unique_ptr<Folder> folder(new Folder(artifact::kernels_folder(leaf)));
-  folder->read(leaf, alone);
-  return folder;
-}
-
-void Folder::read(const std::filesystem::path& leaf, bool alone) {
-  const std::string file = (folder_ / "kernels.json").string();
+  const std::string file = (folder->folder_ / "kernels.json").string();
   const auto json = parsed(file);
   const artifact::Field document(file, json->root());
   if (const auto found = document["version"].integer(); found != version)
     throw damaged(file, join("is of version ", found, ", expected ", version));
+  constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
+  if (!folder->read(document, leaf, alone, any))
+    throw Error(NEML2_ERROR_UNSUPPORTED, "kernels",
+                join("No object in ", folder->folder_.string(),
+                     " is for this machine. Build them here: neml2-capi "
+                     "build-kernels ARTIFACT"));
+  if (folder->target_.empty()) return folder;
+  try {
+    std::unique_ptr<Folder> narrower(new Folder(folder->folder_));
+    if (narrower->read(document, leaf, alone, lanes_on(folder->target_, folder->real_)))
+      folder->narrower_ = std::move(narrower);
+  } catch (const Error&) {  // it is not needed
+  }
+  return folder;
+}
+
+bool Folder::read(const artifact::Field& document, const std::filesystem::path& leaf, bool alone, std::int64_t lanes) {
+  const std::string file = (folder_ / "kernels.json").string();
   for (const artifact::Field& entry : document["missing"].list())
     missing_[std::filesystem::path(entry["package"].text()).filename().string()] = entry["reason"].prose();
   const auto kernels = document["kernels"].list();
-  if (kernels.empty()) return;
+  if (kernels.empty()) return true;
   real_ = kernels.front()["real"].text() == "float32" ? DType::float32 : DType::float64;
 
   std::string object, checksum;
   const auto objects = document["objects"].list();
   for (const char* target : targets)
     for (const artifact::Field& entry : objects)
-      if (object.empty() && entry["target"].text() == target && lanes_on(target, real_) == entry["lanes"].integer()) {
+      if (const auto found = entry["lanes"].integer();
+          object.empty() && entry["target"].text() == target && lanes_on(target, real_) == found && found < lanes) {
         object = artifact::read_package(entry["file"]);
         checksum = entry["checksum"].text();
         target_ = target;
       }
-  if (object.empty())
-    throw Error(NEML2_ERROR_UNSUPPORTED, "kernels",
-                join("No object in ", folder_.string(),
-                     " is for this machine. Build them here: neml2-capi "
-                     "build-kernels ARTIFACT"));
+  if (object.empty()) return false;
   const neml2_kernel_set& set = load(folder_ / object, checksum);
   for (const artifact::Field& entry : kernels) {
     const std::string name = entry["name"].text(), graph = entry["graph_checksum"].text();
@@ -172,6 +182,7 @@ void Folder::read(const std::filesystem::path& leaf, bool alone) {
     const Arrays& arrays = arrays_[package] = {arrays_of(entry["inputs"]), arrays_of(entry["outputs"])};
     if (!are_those_of(arrays, *kernel)) throw damaged(file, join("has other shapes for ", name, " than ", object));
   }
+  return true;
 }
 
 const neml2_kernel& Folder::find(const std::string& package) const {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "capi/artifact/field.h"
 #include "capi/artifact/metadata.h"
 #include "neml2_capi/kernels/c/neml2_kernel.h"
 
@@ -43,10 +44,13 @@ class Folder {
   // What the objects were built for: "x86-64-v3".
   const std::string& target() const { return target_; }
   DType real() const { return real_; }
+  // The same kernels with fewer points in a block, which take less time if there are so few points; null: there are none.
+  const Folder* narrower() const { return narrower_.get(); }
 
  private:
   explicit Folder(const std::filesystem::path& folder) : folder_(folder) {}
-  void read(const std::filesystem::path& leaf, bool alone);
+  // Takes the object with the widest vectors that has less than so many lanes. Returns false if there is none.
+  bool read(const artifact::Field& document, const std::filesystem::path& leaf, bool alone, std::int64_t lanes);
 
   std::filesystem::path folder_;
   std::string target_;
@@ -54,6 +58,7 @@ class Folder {
   std::map<std::string, const neml2_kernel*> kernels_;  // by package
   std::map<std::string, Arrays> arrays_;
   std::map<std::string, std::string> missing_;  // why a package has none
+  std::unique_ptr<const Folder> narrower_;
 };
 
 }  // namespace neml2_capi::kernels
