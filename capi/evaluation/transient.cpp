@@ -182,6 +182,7 @@ void Transient::run_all(Workspace& workspace) {
 
 void Transient::run_step_by_step(Workspace& workspace) {
   Bindings bindings = first_;
+  bindings.steps = 1;
   for (std::int64_t step = 0; step < made(); ++step) {
     go_to(step, bindings);
     workspace.forget();

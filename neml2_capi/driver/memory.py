@@ -11,7 +11,7 @@ import numpy as np
 from neml2_capi._ffi.tensor import Array
 
 #: The least bytes that are worth keeping, and the most that wait.
-_LEAST, _MOST = 1 << 20, 1 << 28
+_LEAST, _MOST = 1 << 20, 1 << 26
 
 #: Memory that nobody uses, the oldest first.
 _waiting: deque[Array] = deque()

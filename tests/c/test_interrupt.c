@@ -83,6 +83,29 @@ static void points_without_end_end(const char *kernels) {
   neml2_model_free(&model);
 }
 
+/* So it is with steps. */
+static void steps_without_end_end(const char *kernels) {
+  neml2_model *model = load(artifact("elasticity"));
+  double strain[6] = {1e-3}, stress[6];
+  host own = {1, 0};
+  int64_t made = 7;
+  neml2_call *call = NULL;
+  CHECK_OK(neml2_model_option_set_text(model, "kernels", kernels));
+  REQUIRE_OK(neml2_call_create(&call, model));
+  CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain", strain, NEML2_FLOAT64, 0));
+  CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, "stress", stress, NEML2_FLOAT64, 6));
+  wait_until_it_asks_again();
+  CHECK_OK(neml2_interrupt_set(asked_at_last, &own));
+  CHECK_STATUS(NEML2_ERROR_INTERRUPTED, neml2_call_run_steps(&made, call, 1, (int64_t)1 << 50));
+  CHECK_OK(neml2_interrupt_set(NULL, NULL));
+  CHECK(made == 7 && own.times == 2);
+  CHECK_OK(neml2_call_step_stride_set(call, NEML2_OUTPUT, "stress", 6));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_call_run_steps(&made, call, 1, INT64_MAX / 6));
+  CHECK_SAYS("Was the number of steps set?");
+  neml2_call_free(&call);
+  neml2_model_free(&model);
+}
+
 int main(void) {
   neml2_model *model = load(artifact("viscoplastic"));
   an_evaluation_ends(model, 1, NEML2_CAUSE_NONE);
@@ -95,5 +118,7 @@ int main(void) {
   neml2_model_free(&model);
   points_without_end_end("auto");
   points_without_end_end("off");
+  steps_without_end_end("auto");
+  steps_without_end_end("off");
   return CHECK_RESULT();
 }
