@@ -125,6 +125,13 @@ def compiler(target: Target, cc: str = "") -> list[str]:
     return shlex.split(chosen)
 
 
+def _march(target: Target, command: Sequence[str]) -> str:
+    """The name of a target's processor; zig has names of its own."""
+    if not any(Path(word).stem in ("zig", "ziglang") for word in command):
+        return target.march
+    return "generic" if target.machine == "aarch64" else target.march.replace("-", "_")
+
+
 def _build(
     folder: Path, document: dict[str, Any], name: str, cc: str, lanes: int, jobs: int
 ) -> dict[str, Any]:
@@ -132,7 +139,7 @@ def _build(
     command = compiler(target, cc)
     singles = any(kernel["real"] == "float32" for kernel in document["kernels"])
     width = lanes or target.lanes * (2 if singles else 1)
-    flags = [*FLAGS, f"-march={target.march}", f"-DNEML2_KERNEL_LANES={width}"]
+    flags = [*FLAGS, f"-march={_march(target, command)}", f"-DNEML2_KERNEL_LANES={width}"]
     sources = [*(kernel["source"] for kernel in document["kernels"]), "kernels.c"]
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         objects = [f"{Path(scratch).absolute()}/{source}.o" for source in sources]

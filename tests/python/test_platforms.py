@@ -18,8 +18,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from native import ROOT
+from test_scalar import random_program
 
 from neml2_capi import Model, examples
+from neml2_capi.kernels.build import TARGETS, build
+from neml2_capi.kernels.folder import write_sources
+from neml2_capi.kernels.loaded import load
 
 sys.path.append(str(ROOT))  # last: the package of the checkout has no library
 
@@ -103,6 +107,25 @@ def program(tag: str, package: Path) -> Path:
     environment = {**os.environ, **variables}
     subprocess.run(command, check=True, env=environment, timeout=PATIENCE)
     return output
+
+
+@pytest.mark.full("zig compiles kernels")
+@pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-v3", "aarch64"])
+def test_zig_compiles_kernels(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packages, builder = {"one.pt2": random_program(1)}, cross_environment()
+    folder = write_sources(tmp_path / "model", "cpu/float64", packages, {}, {"neml2": "none"})
+    triple = f"{TARGETS[target].machine}-linux-gnu.2.17"
+    for name, value in zig_variables(builder, triple).items():
+        monkeypatch.setenv(name, value)
+    (made,) = build(folder, [target], f"{zig(builder)} cc -target {triple}")
+    assert made.read_bytes().startswith(b"\x7fELF")
+    if TARGETS[target].machine != platform.machine():
+        return
+    other = made.rename(folder / "by-zig.so")
+    (ours,) = build(folder, [target])
+    inputs = [np.random.default_rng(2).uniform(-1, 1, (30, n)) for n in (6, 3)]
+    found, expected = (load(path)["one"](*inputs)[0] for path in (other, ours))
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("name", examples.NAMES)
