@@ -24,8 +24,9 @@ foreach(language C CXX)
   set(CMAKE_${language}_ARCHIVE_FINISH "<CMAKE_AR> ranlib <TARGET>")
 endforeach()
 set(NEML2_CAPI_CXX_RUNTIME libc++)
-# No path of the machine that builds, and no table of symbols: the same sources give the same bytes everywhere.
+# No path of the machine that builds, and no table of symbols: the same sources give the same bytes everywhere. No
+# sanitizer, which zig adds to what is not optimised.
 get_filename_component(sources "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
-set(CMAKE_C_FLAGS_INIT "-g0 -ffile-prefix-map=${sources}=.")
-set(CMAKE_CXX_FLAGS_INIT "-g0 -ffile-prefix-map=${sources}=.")
+set(CMAKE_C_FLAGS_INIT "-g0 -fno-sanitize=undefined -ffile-prefix-map=${sources}=.")
+set(CMAKE_CXX_FLAGS_INIT "${CMAKE_C_FLAGS_INIT}")
 set(CMAKE_SHARED_LINKER_FLAGS_INIT -s)

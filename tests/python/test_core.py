@@ -10,10 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from native import PREBUILT, ROOT, TESTS
+from kernel_setup import with_kernels
+from native import ROOT, TESTS
 from recipes import RECIPES
 
 from neml2_capi._ffi.library import library_path
+from neml2_capi.kernels.build import build as build_kernels
 
 sys.path.append(str(ROOT))  # last: the package of the checkout has no library
 
@@ -160,12 +162,27 @@ def test_it_is_compiled_and_linked_for_another_system(
     linked: Command = [f"-I{ROOT / 'include'}", folder / "lib" / library, "-lm"]
     passes([variables["ZIG"], "cc", "-target", target, *host, *linked], **variables)
     assert program.stat().st_size > 0
-    if preset == "core-musl" and Path("/lib/ld-musl-x86_64.so.1").exists():
-        kernels = tmp_path / "kernels"
-        shutil.copytree(PREBUILT, kernels, ignore=shutil.ignore_patterns("*.pt2"))
-        models = (kernels / "elasticity", kernels / "viscoplastic")
-        found = passes([program, *models], LD_LIBRARY_PATH=str(folder / "lib"))
-        assert found == passes([core.folder / "bin" / "example_c", *models])
+    start = starter(preset)
+    if start is None:
+        return
+    names, here = ("elasticity", "viscoplastic"), tmp_path / "here"
+    for name in names:
+        without = shutil.ignore_patterns("*.pt2")
+        root = shutil.copytree(with_kernels(name), here / name, ignore=without)
+        (kernels,) = shutil.copytree(root, tmp_path / name).glob("kernels/*")
+        build_kernels(kernels, ["x86-64-v3"], f"{variables['ZIG']} cc -target {target}")
+    shutil.copytree(folder / "lib", tmp_path, dirs_exist_ok=True)  # Windows looks beside a program
+    found = {"LD_LIBRARY_PATH": str(tmp_path), "WINEPREFIX": str(tmp_path / "wine")}
+    printed = passes([*start, program, *(tmp_path / name for name in names)], **variables, **found)
+    assert printed == passes([core.folder / "bin" / "example_c", *(here / name for name in names)])
+
+
+def starter(preset: str) -> list[str] | None:
+    """What starts a program of a preset here; None if nothing does."""
+    if preset == "core-musl":
+        return [] if Path("/lib/ld-musl-x86_64.so.1").exists() else None
+    wine = shutil.which("wine64", path=f"{os.environ['PATH']}:/usr/lib/wine")
+    return [wine] if wine and preset == "core-windows" else None
 
 
 @pytest.mark.everything("compiles the library by another compiler")
