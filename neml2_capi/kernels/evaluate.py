@@ -15,8 +15,21 @@ _INVERSE = ("sin", "cos", "tan", "sinh", "cosh", "tanh", "tan2")
 _FUNCTIONS = {
     **{f"a{name}": getattr(np, f"arc{name}") for name in _INVERSE},
     **{n: np.vectorize(folding.FUNCTIONS[n], otypes=[float]) for n in ("erf", "erfc", "ndtr")},
-    "round": np.rint,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
     "quotient": np.divide,
+    "pow": np.power,
+    "neg": np.negative,
+    "round": np.rint,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "not": np.logical_not,
+    "greatest": np.maximum,
+    "least": np.minimum,
 }
 
 
@@ -47,26 +60,5 @@ def _computed(name: str, x: list[Any], data: Any) -> Any:
         return np.where(*x)
     if name == "sign":
         return (x[0] > 0) * 1.0 - (x[0] < 0)
-    binary = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**"}
-    if name in binary:
-        operations = {
-            "+": np.add,
-            "-": np.subtract,
-            "*": np.multiply,
-            "/": np.divide,
-            "**": np.power,
-        }
-        return operations[binary[name]](*x)
-    others = {
-        "neg": np.negative,
-        "gt": np.greater,
-        "ge": np.greater_equal,
-        "eq": np.equal,
-        "and": np.logical_and,
-        "or": np.logical_or,
-        "not": np.logical_not,
-        "greatest": np.maximum,
-        "least": np.minimum,
-    }
-    found = others.get(name) or _FUNCTIONS.get(name) or getattr(np, name)
+    found = _FUNCTIONS.get(name) or getattr(np, name)
     return found(*x)
