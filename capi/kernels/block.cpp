@@ -178,22 +178,31 @@ class Block {
     if (walk_.rules.ls_max_iters > 1) scratch_.call(system.system);
     V* const right = scratch_[chain.right];
     for (std::int64_t i = 0; i < system.unknowns * chain.count; ++i) right[i] = -right[i];
-    if (chain.count == 1 && system.newton_step.kernel) return solve_once(system, right);
+    if (system.newton_step.kernel && (chain.count == 1 || chain.solved != nowhere)) return solve_steps(chain, right);
     scratch_.assemble(system);
     solve<T>(scratch_[system.jacobian], right, system.unknowns, chain.count);
   }
 
-  // One direction is a Newton step more, from another residual; with row pivoting if that does not trust its pivots.
-  void solve_once(const Implicit& system, V* right) const {
-    V* const r = scratch_[system.r];
-    for (std::int64_t i = 0; i < system.unknowns; ++i) r[i] = right[i];
-    scratch_.call(system.newton_step);
-    const Mask<T> bad = *scratch_[system.trusted] != T(1);
+  // A direction is a Newton step more, from another residual and by the same factors; with row pivoting if that does not
+  // trust its pivots.
+  void solve_steps(const Chain& chain, V* right) const {
+    const Implicit& system = *chain.system;
+    const std::int64_t n = system.unknowns, count = chain.count;
+    V* const solved = count == 1 ? scratch_[system.step] : scratch_[chain.solved];
+    Mask<T> bad{};
+    scratch_.prepare(system.newton_step);
+    for (std::int64_t k = 0; k < count; ++k) {
+      V* const r = scratch_[system.r];
+      for (std::int64_t i = 0; i < n; ++i) r[i] = right[i * count + k];
+      scratch_.call(system.newton_step);
+      bad |= *scratch_[system.trusted] != T(1);
+      for (std::int64_t i = 0; count > 1 && i < n; ++i) solved[i * count + k] = scratch_[system.step][i];
+    }
     if (any(bad)) {
       scratch_.assemble(system);
-      solve<T>(scratch_[system.jacobian], right, system.unknowns, 1);
+      solve<T>(scratch_[system.jacobian], right, n, count);
     }
-    for (std::int64_t i = 0; i < system.unknowns; ++i) right[i] = bad ? right[i] : scratch_[system.step][i];
+    for (std::int64_t i = 0; i < n * count; ++i) right[i] = bad ? right[i] : solved[i];
   }
 
   void pull_back(const Adjoint& adjoint) const {

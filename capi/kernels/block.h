@@ -114,6 +114,7 @@ struct Chain {
   List<Product> products = {};
   const Implicit* system = nullptr;  // of an implicit one: -(dr/du)^-1 times `right`, in its place
   At right = nowhere;
+  At solved = nowhere;     // room for the solutions, if the kernel of the Newton step keeps its factors
   List<Move> unpack = {};  // what follows for unknowns that stand in pieces
   std::int64_t count = 0;
 };

@@ -39,6 +39,8 @@ class Chains {
           rooms[local.output] = layout.place(layout.value(local.output).components * most).at;
       }
       if (links.system) rooms[""] = layout.place(links.system->unknowns * most).at;
+      if (links.system && links.system->newton_step.kernel && links.system->newton_step.kernel->prepare)
+        rooms[" "] = layout.place(links.system->unknowns * most).at;
       for (const Part& part : links.unknowns)
         if (!part.is_whole()) rooms[part.name] = layout.place(part.size() * most).at;
       rooms_.push_back(std::move(rooms));
@@ -247,6 +249,7 @@ class Chains {
     pushed.zeros.push_back({nowhere, room, links.system->unknowns * count});
     pushed.chain.system = links.system;
     pushed.chain.right = room;
+    if (const auto solved = rooms.find(" "); solved != rooms.end()) pushed.chain.solved = solved->second;
   }
 
   void add_blocks(const By& by, const model::Bindings& arrays) {

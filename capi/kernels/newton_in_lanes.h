@@ -155,6 +155,7 @@ class Newton {
       singular_ = __builtin_convertvector(solve_by_pivoting(step()), WM);
       return;
     }
+    scratch_.prepare(s_.newton_step);
     call(s_.newton_step);
     const Mask<T> bad = (*scratch_[s_.trusted] != T(1)) & narrow(active_);
     singular_ = WM{};

@@ -26,6 +26,9 @@ LOSS = 1e8
 #: matrix takes _TIMES as many: that code stays in the instruction cache.
 MOST_OPERATIONS = 50_000
 _TIMES = 4
+#: A step of more unknowns prepares its factors, for several right-hand sides; the engine factorises
+#: a smaller matrix in the first-level cache for them.
+_MOST_FACTORISED = 40
 
 
 def newton_step(jacobian: Program, groups: Sequence[int]) -> Program | None:
@@ -60,7 +63,7 @@ def newton_step(jacobian: Program, groups: Sequence[int]) -> Program | None:
     for column, other, sign in reversed(changes):
         change = s.add if sign > 0 else s.sub
         solution[other] = change(solution[other], solution[column])
-    made = _step(jacobian, groups, solution, trusted)
+    made = _step(jacobian, groups, solution, trusted, keeps=total > _MOST_FACTORISED)
     return made if made.operations <= most else None
 
 
@@ -109,15 +112,23 @@ def _sides(s: Scalars, groups: Sequence[int]) -> list[Node]:
 
 
 def _step(
-    jacobian: Program, groups: Sequence[int], solution: Sequence[Node], trusted: Node
+    jacobian: Program,
+    groups: Sequence[int],
+    solution: Sequence[Node],
+    trusted: Node,
+    keeps: bool = False,
 ) -> Program:
+    """The kernel of a step; it may keep the factors for other right-hand sides."""
     results, at = [], 0
     for n in groups:
         results.append(list(solution[at : at + n]))
         at += n
     names = [f"step_{i}" if len(groups) > 1 else "step" for i in range(len(groups))]
     outputs = [Array(name, (n,)) for name, n in zip(names, groups, strict=True)]
-    inputs = [Array(array.name, (array.in_memory,)) for array in jacobian.outputs]
+    inputs = [
+        Array(array.name, (array.in_memory,), changes=keeps and number >= len(groups) ** 2)
+        for number, array in enumerate(jacobian.outputs)
+    ]
     made = program_of(inputs, [*outputs, Array("trusted", ())], [*results, [trusted]])
     made.real = jacobian.real
     # Of the graph of the Jacobian: it decides.

@@ -116,6 +116,7 @@ int main(void) {
     for (int i = 0; i < size * lanes; ++i) norm = fmax(norm, fabs(residual[i]));
     if (iteration == 0) first = norm;
     if (!(norm > 1e-14 * first)) break;
+    if (solve->prepare) solve->prepare(of_solve, kept);
     solve->run(of_solve, steps, kept);
     for (int l = 0; l < lanes; ++l)
       if (trusted[l] != 1) fail("pivots are not trusted", solve->name);

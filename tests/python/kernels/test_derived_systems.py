@@ -1,4 +1,4 @@
-"""Laws of many sites, through the engine: their Jacobian is derived, and depends on a mean."""
+"""Laws of many sites, through the engine: Jacobians are sparse, derived, and factorised once."""
 
 from __future__ import annotations
 
@@ -85,3 +85,40 @@ def test_pivots_that_are_not_trusted_lead_to_the_same_solution(
     _, u, theirs = solved(exported("never"), "required")
     np.testing.assert_allclose(u, expected, rtol=1e-12)
     np.testing.assert_array_equal(iterations, theirs)
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_derivatives_take_the_factors_of_the_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trusted: bool
+) -> None:
+    """u_i^3 + 3 u_i + u_(i+1) = g_i: du/dg is the inverse of a matrix of two diagonals."""
+    if not trusted:
+        monkeypatch.setattr("neml2_capi.kernels.elimination.GROWTH", 0.0)
+    size = 48
+
+    def law(unknowns: Any, givens: Any, _: Any) -> dict[str, Any]:
+        u = unknowns["u"]
+        after = torch.cat([u[1:], torch.zeros(1, dtype=u.dtype)])
+        return {"u": u * u * u + 3 * u + after - givens["g"]}
+
+    path = export.model(
+        law,
+        tmp_path / "band",
+        unknowns={"u": (size,)},
+        givens={"g": (size,)},
+        rtol=1e-13,
+        kernels="only",
+    )
+    source = (path / "kernels/float64/band_solve.c").read_text()
+    assert "static void prepare(" in source
+    model = Model(path)
+    model.options["kernels"] = "required"
+    g = 1.0 + np.random.default_rng(5).random((6, size))
+    outputs, blocks = model.jacobian({"g": g})[:2]
+    for u, block in zip(outputs["u"], blocks["u"]["g"], strict=True):
+        matrix = np.diag(3 * u * u + 3) + np.diag(np.ones(size - 1), 1)
+        np.testing.assert_allclose(block, np.linalg.inv(matrix), rtol=1e-9, atol=1e-13)
+    tangent = np.random.default_rng(6).random(g.shape)
+    pushed = model.jvp({"g": g}, {"g": tangent})
+    expected = np.einsum("pij,pj->pi", blocks["u"]["g"], tangent)
+    np.testing.assert_allclose(pushed[1]["u"], expected, rtol=1e-9)
