@@ -155,7 +155,7 @@ class Block {
     for (std::int64_t i = 0; i < system.parts; ++i) {
       const Bound& guess = walk_.guesses.items[system.first_part + i];
       const T* from[lanes];
-      rows(guess.array, from);
+      rows<false>(guess.array, from);
       T* const to = numbers(guess.at);
       for (std::int64_t c = 0; c < guess.components; ++c)
         for (int l = 0; l < lanes; ++l) to[c * lanes + l] = from[l][c] == from[l][c] ? from[l][c] : to[c * lanes + l];

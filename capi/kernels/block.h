@@ -88,6 +88,7 @@ struct Implicit {
   std::int64_t number = 0;  // among the systems of the model
   bool is_cut = false;      // if a point fails, substeps follow
   std::int64_t unknowns = 0;
+  std::int64_t first_part = 0, parts = 0;  // among the unknowns of the model
   Run system;                     // the Jacobian, in blocks, and the residual at `u`
   Run residual;                   // at `trial`
   Run newton_step;                // from both; if its pivots were bad for a lane, `trusted` is not 1

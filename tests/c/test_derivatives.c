@@ -321,7 +321,7 @@ static void wrong_bindings_are_refused(const neml2_model *model) {
   CHECK_STATUS(NEML2_ERROR_DTYPE, neml2_call_bind(call, NEML2_COTANGENT, "stress", values, 99, 6));
   CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_call_block_order_set(call, 2));
   CHECK_ABOUT("order");
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_call_bind_report(call, 5, values, 1));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_call_bind_report(call, 6, values, 1));
   CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_call_bind_report(call, -1, values, 1));
 
   CHECK_OK(neml2_call_run(call, N));

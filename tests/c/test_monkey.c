@@ -192,7 +192,12 @@ static void a_light_call(monkey *m) {
                                  stride(m));
       break;
     case 17: neml2_call_block_order_set(handle(m, CALL), number(m)); break;
-    case 18: neml2_call_bind_report(handle(m, CALL), number(m), memory(m), stride(m)); break;
+    case 18:
+      neml2_call_bind_report(handle(m, CALL), number(m), memory(m), stride(m));
+      neml2_call_report_step_stride_set(handle(m, CALL), number(m), PICK(m, 0, 0, 1, 16, -1));
+      neml2_call_step_stride_set(handle(m, CALL), number(m), name(m), PICK(m, 0, 0, 1, 96, -1));
+      neml2_call_derivative_step_stride_set(handle(m, CALL), number(m), name(m), name(m), PICK(m, 0, 0, 1, 96, -1));
+      break;
     case 19:
     case 20:
       neml2_tensor_create((neml2_tensor **)&made, dtype(m), ndim, once_in(m, 16) ? NULL : shape), keep(m, TENSOR, made);
@@ -302,7 +307,12 @@ static void a_call_that_computes(monkey *m) {
     case 0:
     case 1:
     case 2:
-    case 3: neml2_call_run(handle(m, CALL), points(m)); break;
+    case 3:
+      if (once_in(m, 4))
+        neml2_call_run_steps(&(int64_t){0}, handle(m, CALL), points(m), PICK(m, -1, 0, 1, 2, 3));
+      else
+        neml2_call_run(handle(m, CALL), points(m));
+      break;
     case 4:
       neml2_model_forward(outputs, report, handle(m, MODEL), tensors(m, a), once_in(m, 2) ? NULL : tensors(m, b));
       break;
