@@ -169,7 +169,7 @@ static void stride_zero_is_one_direction_or_a_sum(const neml2_model *model) {
   CHECK_OK(neml2_call_bind(call, NEML2_JVP, "stress", jvp, NEML2_FLOAT64, 6));
   CHECK_OK(neml2_call_bind(call, NEML2_COTANGENT, "stress", one, NEML2_FLOAT64, 0));
   CHECK_OK(neml2_call_run(call, N));
-  for (int i = 0; i < 6; ++i) expected[i] = N * product[0][i];
+  for (int i = 0; i < 6; ++i) expected[i] = (double)N * product[0][i];
   CHECK_NEAR(6, sum, expected, 1e-12);
   for (int p = 0; p < N; ++p) CHECK_NEAR(6, jvp[p], product[0], 1e-12);
   neml2_call_free(&call);
@@ -244,7 +244,8 @@ static void check_overlap(neml2_call *call, const char *one, const char *other) 
 }
 
 static void arrays_that_would_be_spoilt_are_refused(const neml2_model *model) {
-  double strain[N][6], stress[N][6], blocks[2 * 36 * N], jvp[N][6], direction[N][6];
+  /* Derivatives that begin at a strain or a direction end in its own array. */
+  double strain[6 * N][6], direction[6 * N][6], stress[N][6], blocks[2 * 36 * N], jvp[N][6];
   some_strains(N, strain[0]);
   some_directions(N, direction[0]);
   neml2_call *call = call_over(model, strain[0]);

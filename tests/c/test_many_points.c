@@ -23,7 +23,7 @@ static void check_points(const double *values, int64_t size, int64_t stride, con
   int wrong = 0;
   for (int p = 0; p < N; ++p) {
     wrong += memcmp(values + p * stride, want + p * want_stride, (size_t)size * sizeof *want) != 0;
-    for (int64_t i = size; i < stride; ++i) wrong += values[p * stride + i] != GAP;
+    for (int64_t i = size; i < stride; ++i) wrong += values[p * stride + i] != (double)GAP;
   }
   CHECK(wrong == 0);
 }
@@ -49,7 +49,7 @@ static void run(int chunk, int threads, int64_t stride, int32_t order, int32_t w
     if (with_tangent) check_points(tangents, 36, 36 + stride, tangent, 0);
     for (int p = 0; p < N; ++p)
       if (status[stride > 0 ? 2 * p : p] != (worst != NEML2_OK && is_bad(p) ? NEML2_NON_FINITE : NEML2_OK)) {
-        CHECK(!"the status of each point is its own");
+        CHECK(0 && "the status of each point is its own");
         break;
       }
     for (int p = 0; stride > 0 && p < N; ++p) CHECK(status[2 * p + 1] == -1);

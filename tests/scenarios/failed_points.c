@@ -43,7 +43,7 @@ static void a_step_is_cut_until_it_converges(neml2_model *model) {
   memcpy(peak, b.strain, sizeof peak);
   while (reached < 1 && cut > 1e-6) {
     for (int i = 0; i < 6 * N; ++i) b.strain[i] = (reached + cut) * peak[i];
-    b.time = (reached + cut) * PEAK;
+    b.time = (reached + cut) * (double)PEAK;
     const int32_t status = neml2_call_run(call, N);
     if (status == NEML2_OK) {
       viscoplastic_accept(&b);
