@@ -62,6 +62,7 @@ def cross_options(builder: Environment) -> dict[str, str]:
     return {
         "CMAKE_TOOLCHAIN_FILE": str(ROOT / "cmake" / "zig.cmake"),
         "Python_EXECUTABLE": str(builder.python),
+        "NEML2_CAPI_PRECOMPILE": "ON",
     }
 
 
