@@ -216,52 +216,47 @@ using namespace neml2_capi;
 using namespace neml2_capi::abi;
 
 int32_t neml2_call_create(neml2_call** out, const neml2_model* model) {
-  return guarded([&] {
+  return shared(model, "model", [&](auto& its) {
     required(out, "out");
-    const Shared use(model, "model");
-    require_host(*use->value, "A call is");
-    *out = opened<neml2_call>(*use);
+    require_host(*its.value, "A call is");
+    *out = opened<neml2_call>(its);
   });
 }
 
 int32_t neml2_call_bind(neml2_call* call, int32_t role, const char* name, void* data, int32_t dtype,
                         int64_t point_stride) {
-  return guarded([&] {
-    const Alone own(call, "call");
-    const model::Model& model = *own->model;
-    const Role found = role_of(*own, role);
+  return alone(call, "call", [&](auto& its) {
+    const model::Model& model = *its.model;
+    const Role found = role_of(its, role);
     if (role == NEML2_INPUT && is_replaced_guess(model, name)) return;
     const std::size_t index = model.find(found.kind, &required(name, "name"));
     require_compiled(model, role, found.kind, index, name);
     (*found.arrays)[index] = checked(model.variables(found.kind)[index], data, dtype, point_stride, found.may_repeat);
-    own->plan.reset();
+    its.plan.reset();
   });
 }
 
 int32_t neml2_call_bind_derivative(neml2_call* call, int32_t kind, const char* output, const char* variable, void* data,
                                    int32_t dtype, int64_t point_stride) {
-  return guarded([&] {
-    const Alone own(call, "call");
+  return alone(call, "call", [&](auto& its) {
     const Variable* block = nullptr;
-    Points& array = block_of(*own, kind, output, variable, &block);
+    Points& array = block_of(its, kind, output, variable, &block);
     array = checked(*block, data, dtype, point_stride, false);
   });
 }
 
 int32_t neml2_call_block_order_set(neml2_call* call, int32_t order) {
-  return guarded([&] {
-    const Alone own(call, "call");
+  return alone(call, "call", [&](auto& its) {
     if (order != NEML2_OUTPUT_FIRST && order != NEML2_INPUT_FIRST)
       throw Error(NEML2_ERROR_ARGUMENT, "order",
                   join("There is no order ", order, "; expected NEML2_OUTPUT_FIRST or NEML2_INPUT_FIRST."));
-    own->bindings.input_first = order == NEML2_INPUT_FIRST;
+    its.bindings.input_first = order == NEML2_INPUT_FIRST;
   });
 }
 
 int32_t neml2_call_bind_report(neml2_call* call, int32_t kind, void* data, int64_t point_stride) {
-  return guarded([&] {
-    const Alone own(call, "call");
-    Points& array = report_of(*own, kind);
+  return alone(call, "call", [&](auto& its) {
+    Points& array = report_of(its, kind);
     if (data && point_stride < 1)
       throw Error(NEML2_ERROR_SHAPE, "point_stride",
                   join("The point stride of a report must be 1 or more; got ", point_stride, "."));
@@ -270,9 +265,7 @@ int32_t neml2_call_bind_report(neml2_call* call, int32_t kind, void* data, int64
 }
 
 int32_t neml2_call_run(neml2_call* call, int64_t npoints) {
-  return guarded([&] {
-    const Alone own(call, "call");
-    CallObject& bound = *own;
+  return alone(call, "call", [&](auto& bound) {
     require_plan(bound, npoints, 1);
     if (npoints == 0) return std::int32_t{NEML2_OK};
     return conclude(bound.plan->run(bound.bindings, bound.workspace), *bound.model, bound.bindings);
@@ -280,42 +273,37 @@ int32_t neml2_call_run(neml2_call* call, int64_t npoints) {
 }
 
 int32_t neml2_call_step_stride_set(neml2_call* call, int32_t role, const char* name, int64_t step_stride) {
-  return guarded([&] {
-    const Alone own(call, "call");
+  return alone(call, "call", [&](auto& its) {
     if (role != NEML2_INPUT && role != NEML2_OUTPUT)
       throw Error(NEML2_ERROR_ARGUMENT, "role",
                   join("An array of the role ", role, " has no steps; expected NEML2_INPUT or NEML2_OUTPUT."));
-    const Role found = role_of(*own, role);
-    if (role == NEML2_INPUT && is_replaced_guess(*own->model, name)) return;
-    const std::size_t index = own->model->find(found.kind, &required(name, "name"));
+    const Role found = role_of(its, role);
+    if (role == NEML2_INPUT && is_replaced_guess(its->model, name)) return;
+    const std::size_t index = its.model->find(found.kind, &required(name, "name"));
     set_step_stride((*found.arrays)[index], name, step_stride);
-    own->plan.reset();
+    its.plan.reset();
   });
 }
 
 int32_t neml2_call_derivative_step_stride_set(neml2_call* call, int32_t kind, const char* output, const char* variable,
                                               int64_t step_stride) {
-  return guarded([&] {
-    const Alone own(call, "call");
+  return alone(call, "call", [&](auto& its) {
     const Variable* block = nullptr;
-    Points& array = block_of(*own, kind, output, variable, &block);
+    Points& array = block_of(its, kind, output, variable, &block);
     set_step_stride(array, block->name, step_stride);
   });
 }
 
 int32_t neml2_call_report_step_stride_set(neml2_call* call, int32_t kind, int64_t step_stride) {
-  return guarded([&] {
-    const Alone own(call, "call");
-    set_step_stride(report_of(*own, kind), "report", step_stride);
+  return alone(call, "call", [&](auto& its) {
+    set_step_stride(report_of(its, kind), "report", step_stride);
   });
 }
 
 int32_t neml2_call_run_steps(int64_t* made, neml2_call* call, int64_t npoints, int64_t nsteps) {
-  return guarded([&] {
-    const Alone own(call, "call");
+  return alone(call, "call", [&](auto& bound) {
     if (nsteps < 0)
       throw Error(NEML2_ERROR_ARGUMENT, "nsteps", join("The number of steps must be 0 or more; got ", nsteps, "."));
-    CallObject& bound = *own;
     require_plan(bound, npoints, std::max<std::int64_t>(nsteps, 1));
     std::int32_t status = NEML2_OK;
     std::int64_t count = nsteps;
@@ -332,15 +320,14 @@ int32_t neml2_call_run_steps(int64_t* made, neml2_call* call, int64_t npoints, i
 }
 
 int32_t neml2_solve_begin_call(neml2_solve** out, const neml2_call* call, int64_t npoints) {
-  return guarded([&] {
+  return alone(call, "call", [&](auto& its) {
     required(out, "out");
-    const Alone own(call, "call");
-    model::Bindings bindings = own->bindings;
-    if (own->dispatch) own->dispatch->require_solvable();
+    model::Bindings bindings = its.bindings;
+    if (its.dispatch) its.dispatch->require_solvable();
     model::Snapshot snapshot;
-    own->model->take(snapshot);
-    complete(*own, npoints, snapshot, bindings);
-    *out = opened<neml2_solve>(model::Solve(own->routes, std::move(bindings), snapshot.options));
+    its.model->take(snapshot);
+    complete(its, npoints, snapshot, bindings);
+    *out = opened<neml2_solve>(model::Solve(its.routes, std::move(bindings), snapshot.options));
   });
 }
 

@@ -284,10 +284,9 @@ int32_t neml2_model_jacobian(neml2_tensor** outputs, neml2_tensor** blocks, neml
 }
 
 int32_t neml2_report_get(neml2_tensor** out, const neml2_report* report, int32_t kind) {
-  return guarded([&] {
+  return shared(report, "report", [&](auto& its) {
     required(out, "out");
-    const Shared use(report, "report");
-    const auto& tensors = use->tensors;
+    const auto& tensors = its.tensors;
     if (kind == NEML2_REPORT_RESIDUAL_HISTORY && !tensors[NEML2_REPORT_RESIDUAL_HISTORY].data())
       throw Error(NEML2_ERROR_ARGUMENT, "collect_history",
                   "The report holds no residual history: set the option collect_history to 1 before the bindings.");
@@ -302,10 +301,9 @@ int32_t neml2_report_get(neml2_tensor** out, const neml2_report* report, int32_t
 }
 
 int32_t neml2_report_get_unknown(neml2_tensor** out, const neml2_report* report, int64_t index) {
-  return guarded([&] {
+  return shared(report, "report", [&](auto& its) {
     required(out, "out");
-    const Shared use(report, "report");
-    const auto& unknowns = use->unknowns;
+    const auto& unknowns = its.unknowns;
     const Tensor& unknown = entry_of(unknowns, index, "The model", "unknowns");
     if (!unknown.data()) throw Error(NEML2_ERROR_MISSING, "unknown", "No point failed, so there are no last iterates.");
     *out = opened<neml2_tensor>(unknown);

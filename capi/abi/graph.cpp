@@ -67,9 +67,8 @@ int32_t neml2_graph_open(neml2_graph** out, const neml2_source* source) {
 }
 
 int32_t neml2_graph_inspect(neml2_graph_info* out, const neml2_graph* graph) {
-  return guarded([&] {
-    const Shared use(graph, "graph");
-    const graph::Graph& value = *use->value;
+  return shared(graph, "graph", [&](auto& its) {
+    const graph::Graph& value = *its.value;
     write_sized(out, {.size = 0,
                       .in_spec = value.call_spec().in.c_str(),
                       .out_spec = value.call_spec().out.c_str(),
@@ -81,18 +80,16 @@ int32_t neml2_graph_inspect(neml2_graph_info* out, const neml2_graph* graph) {
 }
 
 int32_t neml2_graph_variable_count(int64_t* out, const neml2_graph* graph, int32_t kind) {
-  return guarded([&] {
-    const Shared use(graph, "graph");
-    const graph::Graph& value = *use->value;
+  return shared(graph, "graph", [&](auto& its) {
+    const graph::Graph& value = *its.value;
     required(out, "out") = is_input(kind, "A graph") ? std::ssize(value.inputs()) : std::ssize(value.outputs());
   });
 }
 
 int32_t neml2_graph_variable_inspect(neml2_graph_variable_info* out, const neml2_graph* graph, int32_t kind,
                                      int64_t index) {
-  return guarded([&] {
-    const Shared use(graph, "graph");
-    const graph::Graph& value = *use->value;
+  return shared(graph, "graph", [&](auto& its) {
+    const graph::Graph& value = *its.value;
     neml2_graph_variable_info info{};
     info.kind = kind;
     if (is_input(kind, "A graph")) {
@@ -116,9 +113,8 @@ int32_t neml2_graph_variable_inspect(neml2_graph_variable_info* out, const neml2
 
 int32_t neml2_graph_run(neml2_tensor** outputs, int64_t noutputs, const neml2_graph* graph, neml2_tensor* const* inputs,
                         int64_t ninputs) {
-  return guarded([&] {
-    const Shared use(graph, "graph");
-    const graph::Graph& value = *use->value;
+  return shared(graph, "graph", [&](auto& its) {
+    const graph::Graph& value = *its.value;
     const graph::OnStream here(value.device());  // copies, too, are put on the stream
     Vector<Tensor> tensors = tensors_for(value, outputs, noutputs, inputs, ninputs);
     if (auto made = graph::run_without_rows(value, tensors)) return hand_out(outputs, handles_of(std::move(*made)));
@@ -130,25 +126,20 @@ int32_t neml2_graph_run(neml2_tensor** outputs, int64_t noutputs, const neml2_gr
 
 int32_t neml2_graph_run_unguarded(neml2_tensor** outputs, int64_t noutputs, const neml2_graph* graph,
                                   neml2_tensor* const* inputs, int64_t ninputs) {
-  return guarded([&] {
-    const Shared use(graph, "graph");
-    const graph::Graph& value = *use->value;
+  return shared(graph, "graph", [&](auto& its) {
+    const graph::Graph& value = *its.value;
     const graph::OnStream here(value.device());
     hand_out(outputs, handles_of(value.run(tensors_for(value, outputs, noutputs, inputs, ninputs))));
   });
 }
 
 int32_t neml2_graph_constant_count(int64_t* out, const neml2_graph* graph) {
-  return guarded([&] {
-    const Shared use(graph, "graph");
-    required(out, "out") = std::ssize(use->value->constants());
-  });
+  return shared(graph, "graph", [&](auto& its) { required(out, "out") = std::ssize(its.value->constants()); });
 }
 
 int32_t neml2_graph_constant_get(neml2_tensor** out, const char** name, const neml2_graph* graph, int64_t index) {
-  return guarded([&] {
-    const Shared use(graph, "graph");
-    const auto constants = use->value->constants();
+  return shared(graph, "graph", [&](auto& its) {
+    const auto constants = its.value->constants();
     const graph::Constant& constant = entry_of(constants, index, "The graph", "constants");
     if (out) *out = opened<neml2_tensor>(constant.value.copy());
     if (name) *name = constant.name;
@@ -157,8 +148,7 @@ int32_t neml2_graph_constant_get(neml2_tensor** out, const char** name, const ne
 
 int32_t neml2_graph_constant_set(neml2_graph* graph, int64_t count, const char* const* names,
                                  neml2_tensor* const* values, int32_t share) {
-  return guarded([&] {
-    const Shared use(graph, "graph");
+  return shared(graph, "graph", [&](auto& its) {
     if (count < 0)
       throw Error(NEML2_ERROR_ARGUMENT, "count", join("The number of constants must be 0 or more; got ", count, "."));
     if (count > 0) required(names, "names");
@@ -166,7 +156,7 @@ int32_t neml2_graph_constant_set(neml2_graph* graph, int64_t count, const char* 
     std::vector<graph::Constant> constants;
     for (std::int64_t i = 0; i < count; ++i)
       constants.push_back({&required(names[i], "names"), value_of(values[i], {"values", i})});
-    use->value->set_constants(constants, share == 0);
+    its.value->set_constants(constants, share == 0);
   });
 }
 

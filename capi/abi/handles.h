@@ -121,6 +121,22 @@ Shared(Handle*, Argument) -> Shared<Handle>;
 template <class Handle>
 Alone(Handle*, Argument) -> Alone<Handle>;
 
+// Run `body` on the object of a handle, as guarded() does.
+template <class Handle, class Body>
+std::int32_t shared(Handle* handle, const char* name, Body&& body) noexcept {
+  return guarded([&] {
+    const Shared use(handle, name);
+    return body(*use);
+  });
+}
+template <class Handle, class Body>
+std::int32_t alone(Handle* handle, const char* name, Body&& body) noexcept {
+  return guarded([&] {
+    const Alone own(handle, name);
+    return body(*own);
+  });
+}
+
 // Ends a handle without a word about one that is in use, which the last function that runs on it takes along.
 template <class Handle>
 table::Closed close(Handle* handle) noexcept {

@@ -39,9 +39,8 @@ int32_t neml2_model_open(neml2_model** out, const neml2_source* source) {
 }
 
 int32_t neml2_model_inspect(neml2_model_info* out, const neml2_model* model) {
-  return guarded([&] {
-    const Shared use(model, "model");
-    const model::Model& value = *use->value;
+  return shared(model, "model", [&](auto& its) {
+    const model::Model& value = *its.value;
     write_sized(out, {.size = 0,
                       .dtype = static_cast<std::int32_t>(value.dtype()),
                       .device = static_cast<std::int32_t>(value.device().type),
@@ -51,9 +50,8 @@ int32_t neml2_model_inspect(neml2_model_info* out, const neml2_model* model) {
 }
 
 int32_t neml2_model_points(int64_t* out, const neml2_model* model, int64_t index) {
-  return guarded([&] {
-    const Shared use(model, "model");
-    const model::Dispatch* dispatch = use->dispatch.get();
+  return shared(model, "model", [&](auto& its) {
+    const model::Dispatch* dispatch = its.dispatch.get();
     if (!dispatch)
       throw Error(NEML2_ERROR_ARGUMENT, "model",
                   "The model has no scheduler that counts: open it with one, neml2_source::scheduler.");
@@ -62,23 +60,19 @@ int32_t neml2_model_points(int64_t* out, const neml2_model* model, int64_t index
 }
 
 int32_t neml2_model_variable_count(int64_t* out, const neml2_model* model, int32_t kind) {
-  return guarded([&] {
-    const Shared use(model, "model");
-    required(out, "out") = std::ssize(use->value->variables(kind_of(kind)));
-  });
+  return shared(model, "model",
+                [&](auto& its) { required(out, "out") = std::ssize(its.value->variables(kind_of(kind))); });
 }
 
 int32_t neml2_model_variable_find(int64_t* out, const neml2_model* model, int32_t kind, const char* name) {
-  return guarded([&] {
-    const Shared use(model, "model");
-    required(out, "out") = static_cast<std::int64_t>(use->value->find(kind_of(kind), &required(name, "name")));
+  return shared(model, "model", [&](auto& its) {
+    required(out, "out") = static_cast<std::int64_t>(its.value->find(kind_of(kind), &required(name, "name")));
   });
 }
 
 int32_t neml2_model_variable_inspect(neml2_variable_info* out, const neml2_model* model, int32_t kind, int64_t index) {
-  return guarded([&] {
-    const Shared use(model, "model");
-    const auto& variables = use->value->variables(kind_of(kind));
+  return shared(model, "model", [&](auto& its) {
+    const auto& variables = its.value->variables(kind_of(kind));
     const model::Variable& variable = entry_of(variables, index, "The model", "variables of this kind");
     write_sized(out, {.size = 0,
                       .name = variable.name.c_str(),
@@ -92,17 +86,15 @@ int32_t neml2_model_variable_inspect(neml2_variable_info* out, const neml2_model
 }
 
 int32_t neml2_model_derivative_count(int64_t* out, const neml2_model* model, int32_t kind) {
-  return guarded([&] {
-    const Shared use(model, "model");
-    required(out, "out") = std::ssize(use->value->derivatives(differentiation_kind(kind)).all());
+  return shared(model, "model", [&](auto& its) {
+    required(out, "out") = std::ssize(its.value->derivatives(differentiation_kind(kind)).all());
   });
 }
 
 int32_t neml2_model_derivative_inspect(neml2_derivative_info* out, const neml2_model* model, int32_t kind,
                                        int64_t index) {
-  return guarded([&] {
-    const Shared use(model, "model");
-    const auto& all = use->value->derivatives(differentiation_kind(kind)).all();
+  return shared(model, "model", [&](auto& its) {
+    const auto& all = its.value->derivatives(differentiation_kind(kind)).all();
     const model::Derivative& derivative = entry_of(all, index, "The model", "derivatives of this kind");
     write_sized(out, {.size = 0,
                       .output = static_cast<std::int64_t>(derivative.output),
@@ -115,41 +107,34 @@ int32_t neml2_model_derivative_inspect(neml2_derivative_info* out, const neml2_m
 }
 
 int32_t neml2_model_history_count(int64_t* out, const neml2_model* model) {
-  return guarded([&] {
-    const Shared use(model, "model");
-    required(out, "out") = std::ssize(use->value->histories());
-  });
+  return shared(model, "model", [&](auto& its) { required(out, "out") = std::ssize(its.value->histories()); });
 }
 
 int32_t neml2_model_history_inspect(neml2_history_info* out, const neml2_model* model, int64_t index) {
-  return guarded([&] {
-    const Shared use(model, "model");
-    const auto all = use->value->histories();
+  return shared(model, "model", [&](auto& its) {
+    const auto all = its.value->histories();
     const model::Model::History& history = entry_of(all, index, "The model", "history inputs");
     write_sized(out, {0, history.input, history.age, history.output, history.current});
   });
 }
 
 int32_t neml2_model_describe(char* buffer, int64_t capacity, int64_t* needed, const neml2_model* model) {
-  return guarded([&] {
-    const Shared use(model, "model");
-    return copy_text(artifact::describe(use->value->metadata()), buffer, capacity, needed);
+  return shared(model, "model", [&](auto& its) {
+    return copy_text(artifact::describe(its.value->metadata()), buffer, capacity, needed);
   });
 }
 
 int32_t neml2_model_parameter_get(neml2_tensor** out, const neml2_model* model, const char* name) {
-  return guarded([&] {
-    const Shared use(model, "model");
+  return shared(model, "model", [&](auto& its) {
     required(out, "out");
-    const model::Model& value = *use->value;
+    const model::Model& value = *its.value;
     *out = opened<neml2_tensor>(value.parameter(value.find(model::Kind::parameter, &required(name, "name"))));
   });
 }
 
 int32_t neml2_model_parameter_set(neml2_model* model, const char* name, const neml2_tensor* value) {
-  return guarded([&] {
-    const Shared use(model, "model");
-    model::Model& target = *use->value;
+  return shared(model, "model", [&](auto& its) {
+    model::Model& target = *its.value;
     const std::size_t index = target.find(model::Kind::parameter, &required(name, "name"));
     const Shared given(value, "value");
     target.set_parameter(index, given->value);
@@ -159,44 +144,32 @@ int32_t neml2_model_parameter_set(neml2_model* model, const char* name, const ne
 void neml2_model_free(neml2_model** model) { release(model); }
 
 int32_t neml2_model_option_count(int64_t* out, const neml2_model* model) {
-  return guarded([&] {
-    const Shared use(model, "model");
-    required(out, "out") = std::ssize(model::Options::all());
-  });
+  return shared(model, "model", [&](auto&) { required(out, "out") = std::ssize(model::Options::all()); });
 }
 
 int32_t neml2_model_option_inspect(neml2_option_info* out, const neml2_model* model, int64_t index) {
-  return guarded([&] {
-    const Shared use(model, "model");
+  return shared(model, "model", [&](auto&) {
     const model::Options::Info& option = entry_of(model::Options::all(), index, "The model", "options");
     write_sized(out, {0, option.name, option.choices, option.least, option.greatest});
   });
 }
 
 int32_t neml2_model_option_set_number(neml2_model* model, const char* name, double value) {
-  return guarded([&] {
-    const Shared use(model, "model");
-    use->value->set_option(&required(name, "name"), value);
-  });
+  return shared(model, "model", [&](auto& its) { its.value->set_option(&required(name, "name"), value); });
 }
 
 int32_t neml2_model_option_get_number(double* out, const neml2_model* model, const char* name) {
-  return guarded([&] {
-    const Shared use(model, "model");
-    required(out, "out") = use->value->options().number(&required(name, "name"));
-  });
+  return shared(model, "model",
+                [&](auto& its) { required(out, "out") = its.value->options().number(&required(name, "name")); });
 }
 
 int32_t neml2_model_option_set_text(neml2_model* model, const char* name, const char* value) {
-  return guarded([&] {
-    const Shared use(model, "model");
-    use->value->set_option(&required(name, "name"), std::string_view(&required(value, "value")));
+  return shared(model, "model", [&](auto& its) {
+    its.value->set_option(&required(name, "name"), std::string_view(&required(value, "value")));
   });
 }
 
 int32_t neml2_model_option_get_text(const char** out, const neml2_model* model, const char* name) {
-  return guarded([&] {
-    const Shared use(model, "model");
-    required(out, "out") = use->value->options().text(&required(name, "name"));
-  });
+  return shared(model, "model",
+                [&](auto& its) { required(out, "out") = its.value->options().text(&required(name, "name")); });
 }

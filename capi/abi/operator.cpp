@@ -117,9 +117,8 @@ int32_t neml2_operator_unregister(const char* name) {
 }
 
 int32_t neml2_operator_call_count(int64_t* out, const neml2_operator_call* call, int32_t kind) {
-  return guarded([&] {
-    const Alone own(call, "call");
-    const OperatorCall& value = own->value;
+  return alone(call, "call", [&](auto& its) {
+    const OperatorCall& value = its.value;
     required(out, "out") = is_input(kind, "An operator") ? std::ssize(value.arguments()) : value.num_outputs();
   });
 }
@@ -144,9 +143,8 @@ int32_t neml2_operator_call_find(int64_t* out, const neml2_operator_call* call, 
 }
 
 int32_t neml2_operator_call_inspect(neml2_argument_info* out, const neml2_operator_call* call, int64_t index) {
-  return guarded([&] {
-    const Alone own(call, "call");
-    const Given& argument = given(*own, index);
+  return alone(call, "call", [&](auto& its) {
+    const Given& argument = given(its, index);
     write_sized(out, {.size = 0, .name = argument.name, .count = argument.count, .kind = argument.kind, .reserved = 0});
   });
 }
@@ -163,36 +161,32 @@ int32_t neml2_operator_call_get_tensors(neml2_tensor* const** out, const neml2_o
 }
 
 int32_t neml2_operator_call_get_integers(const int64_t** out, const neml2_operator_call* call, int64_t index) {
-  return guarded([&] {
+  return alone(call, "call", [&](auto& its) {
     required(out, "out");
-    const Alone own(call, "call");
-    const bool is_there = is_given(*own, index, NEML2_ARGUMENT_INTEGER, NEML2_ARGUMENT_BOOLEAN);
-    *out = is_there ? first(given(*own, index).integers) : nullptr;
+    const bool is_there = is_given(its, index, NEML2_ARGUMENT_INTEGER, NEML2_ARGUMENT_BOOLEAN);
+    *out = is_there ? first(given(its, index).integers) : nullptr;
   });
 }
 
 int32_t neml2_operator_call_get_reals(const double** out, const neml2_operator_call* call, int64_t index) {
-  return guarded([&] {
+  return alone(call, "call", [&](auto& its) {
     required(out, "out");
-    const Alone own(call, "call");
-    *out = is_given(*own, index, NEML2_ARGUMENT_REAL) ? first(given(*own, index).reals) : nullptr;
+    *out = is_given(its, index, NEML2_ARGUMENT_REAL) ? first(given(its, index).reals) : nullptr;
   });
 }
 
 int32_t neml2_operator_call_get_text(const char** out, const neml2_operator_call* call, int64_t index) {
-  return guarded([&] {
+  return alone(call, "call", [&](auto& its) {
     required(out, "out");
-    const Alone own(call, "call");
-    *out = is_given(*own, index, NEML2_ARGUMENT_TEXT) ? given(*own, index).text : nullptr;
+    *out = is_given(its, index, NEML2_ARGUMENT_TEXT) ? given(its, index).text : nullptr;
   });
 }
 
 int32_t neml2_operator_call_set_output(neml2_operator_call* call, int64_t index, neml2_tensor** tensor) {
-  return guarded([&] {
-    const Alone own(call, "call");
+  return alone(call, "call", [&](auto& its) {
     const Alone result(required(tensor, "tensor"), "tensor");
     Tensor value = std::move(result->value);
     close(std::exchange(*tensor, nullptr));
-    own->value.set_output(index, std::move(value));
+    its.value.set_output(index, std::move(value));
   });
 }

@@ -79,28 +79,23 @@ int32_t neml2_scheduler_create(neml2_scheduler** out) {
 }
 
 int32_t neml2_scheduler_add(neml2_scheduler* scheduler, const neml2_device* device) {
-  return guarded([&] {
-    const Alone own(scheduler, "scheduler");
-    auto& devices = own->devices;
+  return alone(scheduler, "scheduler", [&](auto& its) {
+    auto& devices = its.devices;
     const neml2_device given = read_sized(device, "device");
     const Entry entry{device_of(given.device, given.device_index), runtime_of(given.runtime),
                       share_of(given.batch_size, given.capacity, given.priority)};
-    require_apart(*own, entry.device, entry.runtime);
+    require_apart(its, entry.device, entry.runtime);
     devices.push_back(entry);
   });
 }
 
 int32_t neml2_scheduler_count(int64_t* out, const neml2_scheduler* scheduler) {
-  return guarded([&] {
-    const Shared use(scheduler, "scheduler");
-    required(out, "out") = std::ssize(use->devices);
-  });
+  return shared(scheduler, "scheduler", [&](auto& its) { required(out, "out") = std::ssize(its.devices); });
 }
 
 int32_t neml2_scheduler_inspect(neml2_device* out, const neml2_scheduler* scheduler, int64_t index) {
-  return guarded([&] {
-    const Shared use(scheduler, "scheduler");
-    const auto& devices = use->devices;
+  return shared(scheduler, "scheduler", [&](auto& its) {
+    const auto& devices = its.devices;
     const auto& [device, runtime, share] = entry_of(devices, index, "The scheduler", "devices");
     write_sized(out, {.size = 0,
                       .batch_size = share.batch_size,
@@ -114,9 +109,8 @@ int32_t neml2_scheduler_inspect(neml2_device* out, const neml2_scheduler* schedu
 }
 
 int32_t neml2_scheduler_keep_rank(neml2_scheduler* scheduler, int64_t local_rank, int64_t local_size) {
-  return guarded([&] {
-    const Alone own(scheduler, "scheduler");
-    auto& devices = own->devices;
+  return alone(scheduler, "scheduler", [&](auto& its) {
+    auto& devices = its.devices;
     if (local_size < 1 || local_rank < 0 || local_rank >= local_size)
       throw Error(
           NEML2_ERROR_ARGUMENT, "local_rank",

@@ -117,10 +117,9 @@ int32_t neml2_solve_begin(neml2_solve** out, const neml2_model* model, neml2_ten
 }
 
 int32_t neml2_solve_next(neml2_system** system, neml2_solve* solve) {
-  return guarded([&] {
+  return alone(solve, "solve", [&](auto& its) {
     required(system, "system");
-    const Alone own(solve, "solve");
-    *system = next(solve, *own);
+    *system = next(solve, its);
   });
 }
 

@@ -109,9 +109,8 @@ int32_t neml2_tensor_share(neml2_tensor** out, const neml2_tensor* tensor) {
 }
 
 int32_t neml2_tensor_inspect(neml2_tensor_info* out, const neml2_tensor* tensor) {
-  return guarded([&] {
-    const Shared use(tensor, "tensor");
-    const Tensor& value = use->value;
+  return shared(tensor, "tensor", [&](auto& its) {
+    const Tensor& value = its.value;
     write_sized(out, {.size = 0,
                       .data = value.data(),
                       .ndim = value.ndim(),
