@@ -278,7 +278,7 @@ int32_t neml2_call_step_stride_set(neml2_call* call, int32_t role, const char* n
       throw Error(NEML2_ERROR_ARGUMENT, "role",
                   join("An array of the role ", role, " has no steps; expected NEML2_INPUT or NEML2_OUTPUT."));
     const Role found = role_of(its, role);
-    if (role == NEML2_INPUT && is_replaced_guess(its->model, name)) return;
+    if (role == NEML2_INPUT && is_replaced_guess(*its.model, name)) return;
     const std::size_t index = its.model->find(found.kind, &required(name, "name"));
     set_step_stride((*found.arrays)[index], name, step_stride);
     its.plan.reset();
