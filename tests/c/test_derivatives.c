@@ -322,7 +322,7 @@ static void wrong_bindings_are_refused(const neml2_model *model) {
   CHECK_STATUS(NEML2_ERROR_DTYPE, neml2_call_bind(call, NEML2_COTANGENT, "stress", values, 99, 6));
   CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_call_block_order_set(call, 2));
   CHECK_ABOUT("order");
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_call_bind_report(call, 6, values, 1));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_call_bind_report(call, 99, values, 1));
   CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_call_bind_report(call, -1, values, 1));
 
   CHECK_OK(neml2_call_run(call, N));
@@ -497,7 +497,7 @@ static void reports_of_good_points(const neml2_model *model) {
   if (CHECK_OK(neml2_report_get(&cut, report, NEML2_REPORT_SUGGESTED_CUT)))
     for (int p = 0; p < N; ++p) CHECK(tensor_values(cut)[p] == 1);
   neml2_tensor_free(&cut);
-  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_report_get(&cut, report, 5));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_report_get(&cut, report, 99));
   CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_report_get(&cut, report, -1));
   CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_report_get_unknown(&cut, report, 0));
   CHECK(cut == NULL);

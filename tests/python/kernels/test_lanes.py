@@ -179,6 +179,34 @@ def test_too_few_iterations_fail_alike(miters: int) -> None:
     assert_same(ours, theirs)
 
 
+#: Whose steps take more than four iterations, and that reach their tolerances.
+RESCUED = ["isotropic_hardening", "chaboche", "relaxation", "polycrystal", "warm_start"]
+
+
+@pytest.mark.parametrize("name", RESCUED)
+def test_what_too_few_iterations_leave_is_rescued_alike(name: str, target: str) -> None:
+    """Several segments, sites, and guesses that are inputs: each solution is the ordinary one."""
+    lanes, packages = opened(name, target)
+    inputs = states(packages, name, 12)
+    for load in LOADS & inputs.keys():
+        values = inputs[load]
+        values *= np.linspace(1.0, 2.0, 12).reshape(-1, *[1] * (values.ndim - 1))
+    expected, plain = packages.evaluate(inputs)
+    assert (plain["status"] == lib.NEML2_OK).all()
+    solves = []
+    for model in (lanes, packages):
+        model.options["miters"] = 5
+        failed = model.evaluate(inputs)[1]["status"] != lib.NEML2_OK
+        model.options["rescue"] = 200
+        found, report = model.evaluate(inputs)
+        assert failed.any() and (report["status"] == lib.NEML2_OK).all()
+        np.testing.assert_array_equal(report["rescue_solves"] > 0, failed)
+        solves.append(report["rescue_solves"])
+        for key, value in expected.items():
+            assert_near(found[key], value, 1e-8, key)
+    np.testing.assert_array_equal(solves[0], solves[1])
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_derivatives_are_those_of_the_packages(name: str) -> None:
     lanes, packages = opened(name)
