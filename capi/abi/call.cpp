@@ -295,9 +295,7 @@ int32_t neml2_call_derivative_step_stride_set(neml2_call* call, int32_t kind, co
 }
 
 int32_t neml2_call_report_step_stride_set(neml2_call* call, int32_t kind, int64_t step_stride) {
-  return alone(call, "call", [&](auto& its) {
-    set_step_stride(report_of(its, kind), "report", step_stride);
-  });
+  return alone(call, "call", [&](auto& its) { set_step_stride(report_of(its, kind), "report", step_stride); });
 }
 
 int32_t neml2_call_run_steps(int64_t* made, neml2_call* call, int64_t npoints, int64_t nsteps) {

@@ -89,11 +89,11 @@ struct Implicit {
   bool is_cut = false;      // if a point fails, substeps follow
   std::int64_t unknowns = 0;
   std::int64_t first_part = 0, parts = 0;  // among the unknowns of the model
-  Run system;                     // the Jacobian, in blocks, and the residual at `u`
-  Run residual;                   // at `trial`
-  Run newton_step;                // from both; if its pivots were bad for a lane, `trusted` is not 1
-  List<Move> assemble = {};       // the blocks of the Jacobian, into one matrix
-  List<Product> substitute = {};  // then what it depends on through auxiliary unknowns
+  Run system;                              // the Jacobian, in blocks, and the residual at `u`
+  Run residual;                            // at `trial`
+  Run newton_step;                         // from both; if its pivots were bad for a lane, `trusted` is not 1
+  List<Move> assemble = {};                // the blocks of the Jacobian, into one matrix
+  List<Product> substitute = {};           // then what it depends on through auxiliary unknowns
   At u = nowhere, r = nowhere, jacobian = nowhere, step = nowhere, trial = nowhere, trial_residual = nowhere;
   At trusted = nowhere, pivoted = nowhere;  // the latter: a step by row pivoting
   List<Move> unpack = {};                   // the solution, into the values

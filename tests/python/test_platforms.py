@@ -17,13 +17,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from loaded import load
 from native import ROOT
 from test_scalar import random_program
 
 from neml2_capi import Model, examples
 from neml2_capi.kernels.build import TARGETS, build
 from neml2_capi.kernels.folder import write_sources
-from neml2_capi.kernels.loaded import load
 
 sys.path.append(str(ROOT))  # last: the package of the checkout has no library
 
