@@ -124,3 +124,22 @@ def test_the_python_engine_agrees_on_singular_points(root: Path, convergence: st
     )
     for name, value in results[1].items():
         np.testing.assert_array_equal(results[0][name], value, err_msg=name)
+
+
+@pytest.mark.parametrize("engine", ["python", "native"])
+def test_a_homotopy_goes_from_root_to_root(root: Path, tmp_path: Path, engine: str) -> None:
+    """From 1 to 10,000 takes many iterations; with fewer, a goes there from what it was."""
+    shutil.copytree(root, tmp_path / "moving")
+    metadata = json.loads((root / "metadata.json").read_text())
+    metadata["inputs"].append(scalar("a~1"))
+    (tmp_path / "moving" / "metadata.json").write_text(json.dumps(metadata))
+    model = Model(tmp_path / "moving", dtype="float32", engine=engine)
+    model.options.update({"miters": 6, "rescue": 60})
+    a = np.array([1e8, 1.5, 1e8, -1e8], dtype=np.float32)
+    before = np.array([1, 1, 1e8, 1], dtype=np.float32)  # the third does not move
+    outputs, report = model.evaluate({"a": a, "u": np.ones(4, np.float32), "a~1": before})
+    assert report["status"].tolist() == [0, 0, 2, 2]
+    np.testing.assert_allclose(outputs["u"][:2], np.sqrt(a[:2]), rtol=1e-5)
+    assert np.isnan(outputs["u"][2:]).all()
+    solves = report["rescue_solves"].tolist()
+    assert solves[0] > 2 and solves[1] == 0 and solves[2] == 11 and 11 <= solves[3] <= 60
