@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from tools.editable import install_checkout
-from tools.environments import OTHER_TORCHES, Environment, other_torch, prepare, requirements
+from tools.environments import OTHER_TORCHES, other_torch, prepare, requirements
 from tools.native import LIBRARY, configured
 from tools.platforms import platform_wheel
 from tools.process import ROOT, Command, Failure, quietly
@@ -88,7 +88,8 @@ def pythons() -> Iterable[list[str]]:
     for environment in (oldest, *(prepare("wheel-test", requirements("test"), p) for p in found)):
         environment.install_wheel(wheel)
         settings = {"NEML2_CAPI_COMPILE": "0"}
-        counts = _counted(environment, settings, "quick", (), "-m", "not native")
+        options = ["-q", "-m", "not native"]
+        counts = _counted(run_pytest("pytest", environment, settings, "quick", (), *options))
         query = "import platform, numpy; print(platform.python_version(), numpy.__version__)"
         versions = quietly("asking for versions", [environment.python, "-c", query]).split()
         yield [*versions, *counts]
@@ -110,18 +111,12 @@ def torch() -> Iterable[list[str]]:
         # Not the package of the folder that this is started in.
         ask: Command = [environment.python, "-I", "-c", query]
         version = quietly("asking for the version", ask, settings).split()[1]
-        yield [version, *_counted(environment, settings, "full", chosen)]
+        failed = run_pytest("pytest", environment, settings, "full", chosen, "-q")
+        yield [version, *_counted(failed)]
 
 
-def _counted(
-    environment: Environment,
-    variables: dict[str, str],
-    tier: str,
-    chosen: Sequence[str],
-    *options: str,
-) -> list[str]:
-    """Run a tier or chosen tests, and count what passed, what was left out and what failed."""
-    failed = run_pytest("pytest", environment, variables, tier, chosen, "-q", *options)[1:]
+def _counted(failed: Sequence[str]) -> list[str]:
+    """What passed, was left out and failed in the tests that just ran; run_pytest() told these."""
     counts = Counter(outcome.kind for outcome in outcomes())
-    names = [line.partition("::")[2].splitlines()[0] for line in failed]
+    names = [line.partition("::")[2].splitlines()[0] for line in failed[1:]]
     return [f"{counts['passed']:,}", f"{counts['skipped']:,}", ", ".join(names[:3]) or "none"]

@@ -27,8 +27,7 @@ PLATFORMS = {
 
 def cross_environment() -> Environment:
     """Return the environment with zig, and with what checks a wheel."""
-    wanted = [*build_requirements(), *requirements("cross")]
-    return prepare("cross", wanted)
+    return prepare("cross", [*build_requirements(), *requirements("cross")])
 
 
 def platform_wheel(tag: str) -> Path:
