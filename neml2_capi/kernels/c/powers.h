@@ -128,8 +128,10 @@ INLINE wide exponential(pair x, double shift) {
   return scaled(value, k + shift);
 }
 
+/* A sum with 2^52 has no fraction, up to 2^53. */
 INLINE wide_mask is_integer(wide x) {
-  return (wide_absolute(x) >= 0x1p52) | (((x + ROUND_TO_INTEGER) - ROUND_TO_INTEGER) == x);
+  const wide size = wide_absolute(x);
+  return (size >= 0x1p52) | (((size + 0x1p52) - 0x1p52) == size);
 }
 
 FUNCTION wide wide_pow(wide x, wide y) {

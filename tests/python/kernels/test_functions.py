@@ -218,6 +218,15 @@ def test_powers_of_special_numbers_are_those_of_c(functions: Function) -> None:
     np.testing.assert_array_equal(np.signbit(results[zero]), np.signbit(expected[zero]))
 
 
+def test_a_large_exponent_is_a_whole_number_or_none(functions: Function) -> None:
+    """From 2^51 on the last bit is a half, from 2^52 on a one, from 2^53 on a two."""
+    exponents = [2.0**k + d for k in (50, 51, 52, 53) for d in (-1.0, -0.5, 0.0, 0.5, 1.0, 2.0)]
+    y = np.array([*exponents, *(-e for e in exponents)])
+    x = np.full(len(y), -1.0)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(functions("pow", x, y), np.power(x, y))
+
+
 @pytest.mark.parametrize("name", OF_ONE)
 def test_functions_of_special_numbers_are_those_of_c(functions: Function, name: str) -> None:
     expected = np.array([folding.FUNCTIONS[name](value) for value in SPECIAL])
