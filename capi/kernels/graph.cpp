@@ -9,6 +9,7 @@
 #include "capi/base/error.h"
 #include "capi/graph/dense.h"
 #include "capi/kernels/memory.h"
+#include "capi/tensor/blocks.h"
 #include "capi/tensor/views.h"
 
 namespace neml2_capi::kernels {
@@ -81,9 +82,6 @@ Arrays visible(const Folder& folder, const std::string& package) {
   const neml2_kernel& kernel = folder.find(package);
   if (kernel.version < 2 || kernel.auxiliaries == 0) return arrays;
   arrays.outputs.resize(arrays.outputs.size() - 2);
-  if (arrays.outputs.size() != 2)
-    throw Error(NEML2_ERROR_UNSUPPORTED, package,
-                join(package, " has no graph: the Jacobian of several groups has auxiliary unknowns."));
   return arrays;
 }
 
@@ -116,7 +114,6 @@ class KernelGraph final : public PlainGraph {
     for (const Array& array : arrays_.inputs) in.push_back(vectors(array.shape.product()));
     for (std::int32_t i = 0; i < kernel_.output_count; ++i) out.push_back(vectors(kernel_.outputs[i].components));
     T* const kept = vectors(kernel_.kept);
-    std::vector<T> slopes;
     const std::vector<const void*> given(in.begin(), in.end());
     const std::vector<void*> made(out.begin(), out.end());
     for (std::int64_t begin = 0; begin < points; begin += lanes) {
@@ -131,33 +128,59 @@ class KernelGraph final : public PlainGraph {
       }
       for (std::int64_t point = begin; out.size() > arrays_.outputs.size() && point < std::min(begin + lanes, points);
            ++point)
-        substitute(out, static_cast<int>(point - begin),
-                   outputs[0]->data_as<T>() + point * arrays_.outputs[0].shape.product(), slopes);
+        substitute(out, static_cast<int>(point - begin), point, outputs);
     }
   }
 
   const std::shared_ptr<const Folder> folder_;
-  // Adds dr/dw dw/du to the Jacobian of a point, of which `out` has a lane.
+  // Adds dr/dw dw/du to the blocks of the Jacobian of a point, of which `out` has a lane.
   template <class T>
-  void substitute(const std::vector<T*>& out, int lane, T* jacobian, std::vector<T>& slopes) const {
-    const neml2_kernel_sparse& by = *sparse_of(kernel_, 2);
-    const neml2_kernel_sparse& own = *sparse_of(kernel_, 3);
+  void substitute(const std::vector<T*>& out, int lane, std::int64_t point, Handles& outputs) const {
+    const std::size_t blocks = arrays_.outputs.size();
+    const neml2_kernel_sparse& by = *sparse_of(kernel_, static_cast<std::int32_t>(blocks));
+    const neml2_kernel_sparse& own = *sparse_of(kernel_, static_cast<std::int32_t>(blocks + 1));
     const std::int64_t count = kernel_.auxiliaries, n = by.size / count;
-    slopes.assign(static_cast<std::size_t>(count * n), T(0));
+    std::vector<T> slopes(static_cast<std::size_t>(count * n)), matrix(static_cast<std::size_t>(n * n));
     const auto add = [&](T* to, const T* from, T factor) {
       for (std::int64_t k = 0; k < n; ++k) to[k] += factor * from[k];
     };
-    for (std::int32_t i = 0; i < kernel_.outputs[3].components; ++i) {
+    for (std::int32_t i = 0; i < kernel_.outputs[blocks + 1].components; ++i) {
       const std::int64_t row = own.places[i] / (n + count), column = own.places[i] % (n + count);
-      const T value = out[3][i * kernel_.lanes + lane];
+      const T value = out[blocks + 1][i * kernel_.lanes + lane];
       if (column < n)
         slopes[static_cast<std::size_t>(row * n + column)] += value;
       else
         add(&slopes[static_cast<std::size_t>(row * n)], &slopes[static_cast<std::size_t>((column - n) * n)], value);
     }
-    for (std::int32_t i = 0; i < kernel_.outputs[2].components; ++i)
-      add(jacobian + by.places[i] / count * n, &slopes[static_cast<std::size_t>(by.places[i] % count * n)],
-          out[2][i * kernel_.lanes + lane]);
+    for (std::int32_t i = 0; i < kernel_.outputs[blocks].components; ++i)
+      add(&matrix[static_cast<std::size_t>(by.places[i] / count * n)],
+          &slopes[static_cast<std::size_t>(by.places[i] % count * n)], out[blocks][i * kernel_.lanes + lane]);
+    // Blocks of groups, and then as many residuals as there are groups.
+    std::size_t groups = 1;
+    while (groups * (groups + 1) < blocks) ++groups;
+    const auto all = [&](const Array* arrays) {
+      std::vector<Group> found;
+      std::int64_t first = 0;
+      for (std::size_t g = 0; g < groups; ++g) {
+        const bool in_sites = arrays[g].shape.size() > 1;
+        const std::int64_t sites = in_sites ? arrays[g].shape[0] : 1;
+        found.push_back({first, sites, arrays[g].shape.product() / sites});
+        first += found.back().size();
+      }
+      return found;
+    };
+    const std::vector<Group> rows = all(&arrays_.outputs[groups * groups]), columns = all(arrays_.inputs.data());
+    for (std::size_t b = 0; b < groups * groups; ++b) {
+      T* const block = outputs[b]->template data_as<T>() + point * arrays_.outputs[b].shape.product();
+      for (const SubMatrix& part : sub_matrices(rows[b / groups], columns[b % groups]))
+        for (std::int64_t r = 0; r < part.rows; ++r)
+          add_row(block + part.at + r * part.stride,
+                  &matrix[static_cast<std::size_t>((part.row + r) * n + part.column)], part.columns);
+    }
+  }
+  template <class T>
+  static void add_row(T* to, const T* from, std::int64_t count) {
+    for (std::int64_t k = 0; k < count; ++k) to[k] += from[k];
   }
 
   const neml2_kernel& kernel_;

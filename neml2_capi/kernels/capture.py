@@ -14,6 +14,7 @@ neml2-compile starts run it once more, as __mp_main__.
 from __future__ import annotations
 
 import difflib
+import functools
 import json
 import os
 import sys
@@ -24,6 +25,8 @@ from typing import Any
 
 INTO = "NEML2_CAPI_KERNELS_INTO"
 ONLY = "NEML2_CAPI_KERNELS_ONLY"
+#: Set by sites.py if unknowns have sub-batch axes.
+SITED = "NEML2_CAPI_KERNELS_SITED"
 
 
 def _bare_package() -> None:
@@ -91,6 +94,29 @@ def _install(into: Path, only: bool) -> None:
     torch._inductor.aoti_compile_and_package = captured
     if only:
         neml2.models.export._patch_pt2_noexecstack = lambda path: None
+        _leave_out_jacobians(into)
+
+
+def _leave_out_jacobians(into: Path) -> None:
+    """Trace no Jacobian of unknowns with sites: kernels derive it from the residual, and sooner."""
+    import neml2
+    import neml2.models.export as tracing
+    import torch
+
+    compile_model = tracing.compile_model
+
+    @functools.wraps(compile_model)
+    def compiled(model: Any, inputs: Any, path: Any, **options: Any) -> Any:
+        name = Path(path).name
+        if not os.environ.get(SITED) or not name.endswith("_jacobian.pt2"):
+            return compile_model(model, inputs, path, **options)
+        document = {"package": str(path), "torch": torch.__version__}
+        document["neml2"] = str(neml2.__version__).removeprefix("v")
+        document["reason"] = "it is derived from the residual, which has none"
+        (into / f"{name}.json").write_text(json.dumps(document), encoding="utf-8")
+        return Path(path)
+
+    tracing.compile_model = compiled
 
 
 def main(arguments: list[str]) -> int:

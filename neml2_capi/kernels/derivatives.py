@@ -14,10 +14,13 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from neml2_capi.kernels.program import NoKernel, Program
-from neml2_capi.kernels.scalar import MASKS, Node, Scalars
+from neml2_capi.kernels.scalar import MASKS, Node, Scalars, constant_of
 
 #: A value of more sites than these is an auxiliary unknown, if more is made of it than one sum.
 _MOST_SITES = 6
+
+#: Of a value that becomes one at its site: its least unknowns and uses, and the entries it saves.
+_LEAST_JOINED, _LEAST_SPARED = 4, 8
 
 #: By unknown: the derivative with respect to it.
 Gradient = dict[int, Node]
@@ -34,10 +37,15 @@ class Linearized:
     gradients: list[Gradient]
     #: Of each auxiliary unknown, by unknowns and by those that were made before.
     auxiliaries: list[Gradient] = field(default_factory=list)
+    #: Of each auxiliary unknown: its site, None if all share it.
+    sites: list[int | None] = field(default_factory=list)
 
 
 def linearized(
-    residual: Program, unknown: Sequence[Sequence[int] | None], sites: Sequence[int | None]
+    residual: Program,
+    unknown: Sequence[Sequence[int] | None],
+    sites: Sequence[int | None],
+    joins: bool,
 ) -> Linearized:
     """The derivatives of all outputs.
 
@@ -49,13 +57,15 @@ def linearized(
         By input: the numbers of the unknowns that are its components; None if they are none.
     sites : Sequence[int | None]
         By unknown: its site, None if all sites share it.
+    joins : bool
+        Whether values of one site become auxiliary unknowns, too, where that saves entries.
 
     Raises
     ------
     NoKernel
         It holds an operation that has no derivative here.
     """
-    return _Forward(residual, unknown, sites).linearized()
+    return _Forward(residual, unknown, sites, joins).linearized()
 
 
 class _Shared(Scalars):
@@ -74,14 +84,17 @@ class _Forward:
         residual: Program,
         unknown: Sequence[Sequence[int] | None],
         sites: Sequence[int | None],
+        joins: bool,
     ) -> None:
         self._program, self._unknown, self._sites = residual, unknown, sites
+        self._joins = joins
         self._s = _Shared(notes=False)
         self._uses: Counter[int] = Counter(a for _, args, _ in residual.steps for a in args)
         self._uses.update(place for places in residual.results for place in places)
         self._values: list[Node] = []
         self._gradients: list[Gradient] = []
         self._auxiliaries: list[Gradient] = []
+        self._sites_of_auxiliaries: list[int | None] = []
 
     def linearized(self) -> Linearized:
         s, steps = self._s, self._program.steps
@@ -96,12 +109,14 @@ class _Forward:
                 continue
             gradient = {} if name in MASKS else self._gradient(place)
             if place not in terms and self._is_wide(gradient):
-                gradient = self._as_unknown(gradient)
+                gradient = self._as_unknown(gradient, None)
+            elif self._joins and self._is_many(gradient, self._uses[place]):
+                gradient = self._as_unknown(gradient, labels[place])
             self._gradients.append(gradient)
         results = [place for places in self._program.results for place in places]
         values = [self._values[place] for place in results]
         gradients = [self._gradients[place] for place in results]
-        return Linearized(s, values, gradients, self._auxiliaries)
+        return Linearized(s, values, gradients, self._auxiliaries, self._sites_of_auxiliaries)
 
     def _terms(self) -> set[int]:
         """Steps that are a term of one sum, or an output, and of nothing else."""
@@ -119,8 +134,15 @@ class _Forward:
         seen = {self._sites[u] for u in gradient if u < len(self._sites)} - {None}
         return len(seen) > _MOST_SITES
 
-    def _as_unknown(self, gradient: Gradient) -> Gradient:
+    @staticmethod
+    def _is_many(gradient: Gradient, uses: int) -> bool:
+        """Whether a value, such as a norm, joins more pairs than it has arguments and uses."""
+        count = len(gradient)
+        return min(count, uses) >= _LEAST_JOINED and count * uses - count - uses >= _LEAST_SPARED
+
+    def _as_unknown(self, gradient: Gradient, site: int | None) -> Gradient:
         self._auxiliaries.append(gradient)
+        self._sites_of_auxiliaries.append(site)
         return {len(self._sites) + len(self._auxiliaries) - 1: self._s.constant(1.0)}
 
     def _gradient(self, place: int) -> Gradient:
@@ -143,8 +165,7 @@ class _Forward:
             gradient = self._combined([(s.constant(1.0), g[0]), (s.neg(v), g[1])])
             return {u: s.div(d, x[1]) for u, d in self._each(gradient)}
         if name == "pow":
-            less = s.sub(x[1], s.constant(1.0))
-            by_base = s.mul(x[1], s.pow(x[0], less)) if g[0] else x[0]
+            by_base = _of_power(s, x[0], x[1], v) if g[0] else x[0]
             by_exponent = s.mul(v, s.function("log", x[0])) if g[1] else x[0]
             return self._combined([(by_base, g[0]), (by_exponent, g[1])])
         if name == "where":
@@ -198,6 +219,15 @@ class _Forward:
         s, zero = self._s, self._s.constant(0.0)
         keys = dict.fromkeys((*first, *second))
         return {u: s.where(mask, first.get(u, zero), second.get(u, zero)) for u in keys}
+
+
+def _of_power(s: Scalars, x: Node, exponent: Node, v: Node) -> Node:
+    """y x^(y - 1), as y v / x, which spares a power where the exponent is known to be above 1."""
+    value = constant_of(exponent)
+    zero = s.constant(0.0)
+    if value is not None and value > 1:
+        return s.mul(exponent, s.where(s.eq(x, zero), zero, s.div(v, x)))
+    return s.mul(exponent, s.pow(x, s.sub(exponent, s.constant(1.0))))
 
 
 def _by_root(s: Scalars, x: Node, v: Node) -> Node:

@@ -93,9 +93,11 @@ def newton_step_by_sites(
         It takes what the Jacobian returns, and returns the groups of the step and `trusted`.
     """
     s = _Alike(notes=False)
-    # Each site has entries of its own, so that all look alike.
+    # Each site has entries of its own, so that all look alike. To solve again would take far longer
+    # than a Newton step more, and one pivot of many decides: much of a step may be round-off.
     matrix = _Matrix(s, jacobian, entries, len(sites), equal=False)
     sides = _sides(s, groups)
+    matrix.growth = LOSS
     for number in range(len(sides), len(sites)):  # w - w(u, w) = 0
         matrix.forms[number][number] = {_ONE: 1.0}
         matrix.rows[number][number] = s.constant(1.0)
@@ -212,6 +214,7 @@ class _Matrix:
         equal: bool = True,
     ) -> None:
         self._equal = equal
+        self.growth = GROWTH
         self._s, self._jacobian = s, jacobian
         self._known: dict[int, _Form] = {}
         self._nodes: dict[_Key, Node] = {}
@@ -391,7 +394,7 @@ def _eliminated(
         if constant_of(pivot_value) in (None, 0):
             s.site = sites[i]
             before = matrix.rows[i].get(j, zero)
-            checks.append(_good(s, before, pivot_value, changes[i, j]))
+            checks.append(_good(s, before, pivot_value, changes[i, j], matrix.growth))
     filled = [place for place, (i, j) in enumerate(pivots) if j not in matrix.rows[i]]
     order = {column: place for place, (_, column) in enumerate(pivots)}
     solution = list(sides)
@@ -434,8 +437,8 @@ def _all(s: Scalars, checks: Sequence[Node]) -> Node:
     return total
 
 
-def _good(s: Scalars, before: Node, after: Node, changes: Sequence[Node]) -> Node:
-    """Whether a pivot is much smaller than the sum of what it is made of, at no time."""
+def _good(s: Scalars, before: Node, after: Node, changes: Sequence[Node], most: float) -> Node:
+    """Whether the sum of what a pivot is made of exceeds it by `most` at no time."""
     if not changes:
         return s.gt(s.function("abs", after), s.constant(0.0))
     own = s.site
@@ -444,7 +447,7 @@ def _good(s: Scalars, before: Node, after: Node, changes: Sequence[Node]) -> Nod
         s.site = change.site
         size = s.add(size, s.function("abs", change))
     s.site = own
-    start, growth = s.function("abs", before), s.constant(GROWTH)
+    start, growth = s.function("abs", before), s.constant(most)
     kept = s.gt(s.mul(growth, s.function("abs", after)), s.add(start, size))
     return kept if _is_zero(before) else s.and_(kept, s.ge(s.mul(growth, start), size))
 

@@ -34,7 +34,10 @@ _FUNCTIONS = {
 
 
 def evaluate(program: Program, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-    """The outputs, each (components, points), of inputs that are (components, points)."""
+    """The outputs, each (components, points), of inputs that are (components, points).
+
+    Of an output whose zeros are not stored, the components that are stored.
+    """
     points = np.broadcast_shapes(*(values.shape[1:] for values in inputs))
     found: list[Any] = []
     with np.errstate(all="ignore"):

@@ -24,7 +24,7 @@ from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.outside import require_outside
 from neml2_capi.artifact.lock import locked
 from neml2_capi.kernels.prepare import prepared_kernels
-from neml2_capi.kernels.program import Array, Program
+from neml2_capi.kernels.program import Array, Program, no_search_for_cycles
 from neml2_capi.kernels.tables import kernel_set, stored, structure
 
 #: Of kernels.json.
@@ -122,7 +122,7 @@ def write_sources(
     require_outside(root)
     folder = root / "kernels" / Path(leaf).name
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with locked(lock_of(folder), wait=True):
+    with locked(lock_of(folder), wait=True), no_search_for_cycles():
         _write_sources(folder, root, leaf, programs, metadata, versions, metadata_checksum)
     return folder
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -78,7 +80,7 @@ class Program:
     inputs: list[Array]
     outputs: list[Array]
     steps: list[Step]
-    #: For each output, the step of each of its components.
+    #: For each output, the step of each of its components; of each that is stored, if not all are.
     results: list[list[int]]
     #: "float64" or "float32".
     real: str = "float64"
@@ -131,25 +133,37 @@ class Program:
         )
 
 
+@contextmanager
+def no_search_for_cycles() -> Iterator[None]:
+    """Nodes hold no cycles, and Python would look at all of them again and again."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
 def program_of(
     inputs: Sequence[Array], outputs: Sequence[Array], results: Sequence[Sequence[Node]]
 ) -> Program:
     """The program of nodes, without those that nothing needs; steps are in the order of making."""
     needed: dict[int, Node] = {}
-    waiting = [node for nodes in results for node in nodes]
+    waiting = [node for of_one in results for node in of_one]
     while waiting:
         node = waiting.pop()
         if node.index not in needed:
             needed[node.index] = node
             waiting.extend(node.arguments)
-    place = {index: position for position, index in enumerate(sorted(needed))}
+    nodes = [needed[index] for index in sorted(needed)]
+    place = {node.index: position for position, node in enumerate(nodes)}
     steps = [
-        (node.operation, tuple(place[a.index] for a in node.arguments), node.data)
-        for _, node in sorted(needed.items())
+        (node.operation, tuple(place[a.index] for a in node.arguments), node.data) for node in nodes
     ]
-    found = [[place[node.index] for node in nodes] for nodes in results]
+    found = [[place[node.index] for node in of_one] for of_one in results]
     program = Program(list(inputs), list(outputs), steps, found)
-    sites = [node.site for _, node in sorted(needed.items())]
+    sites = [node.site for node in nodes]
     program.sites = sites if any(site is not None for site in sites) else None
     content = json.dumps([[[n, a, _written(d)] for n, a, d in steps], found])
     program.checksum = hashlib.sha256(content.encode()).hexdigest()
@@ -158,13 +172,14 @@ def program_of(
 
 def with_sparse_outputs(program: Program, count: int) -> Program:
     """The same program, whose first outputs are sparse if most of their components are zero."""
-    outputs = list(program.outputs)
+    outputs, results = list(program.outputs), list(program.results)
     for number, places in enumerate(program.results[:count]):
         zeros = {p for p in set(places) if _is_zero(program.steps[p])}
         stored = tuple(c for c, place in enumerate(places) if place not in zeros)
         if len(places) >= _LEAST_SPARSE and 2 * len(stored) < len(places):
             outputs[number] = replace(outputs[number], stored=stored)
-    return replace(program, outputs=outputs)
+            results[number] = [places[c] for c in stored]
+    return replace(program, outputs=outputs, results=results)
 
 
 def _is_zero(step: Step) -> bool:

@@ -24,11 +24,15 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import os
 import runpy
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+#: Set in the environment if unknowns of the model have sites: their Jacobians need no graph.
+SITED = "NEML2_CAPI_KERNELS_SITED"
 
 #: (points, sites) of a value in a trace.
 Shape = tuple[tuple[int, ...], tuple[int, ...]]
@@ -131,6 +135,8 @@ def _add_made(export: Any, model: Any, shapes: dict[str, Shape], device: str) ->
             for name in leaf.system.unknown_names:
                 shapes.setdefault(name, shape_of(name))
             _require_square(leaf.system, made_by(leaf.system.model), shapes)
+            if any(shapes[name][1] for name in leaf.system.unknown_names):
+                os.environ[SITED] = "1"
         else:
             for name, value in made_by(leaf).items():
                 shapes.setdefault(name, (points, _sites(value)))

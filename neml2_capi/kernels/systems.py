@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from neml2_capi.kernels.derivatives import Linearized, linearized
 from neml2_capi.kernels.elimination import Entry, newton_step_by_sites
-from neml2_capi.kernels.labels import Origin, labelled, of_plain, of_variables
+from neml2_capi.kernels.labels import LEAST_SITES, Origin, labelled, of_plain, of_variables
 from neml2_capi.kernels.program import Array, NoKernel, Program, program_of
 from neml2_capi.kernels.scalar import Node
 
 _Json = dict[str, Any]
+
+#: The system of a longer residual is made in one way alone, which takes half the time.
+_MOST_TRIED = 20_000
 
 
 @dataclass(frozen=True)
@@ -42,12 +47,24 @@ class System:
 
 
 def has_sites(segment: _Json) -> bool:
-    """Whether unknowns of an implicit segment have sub-batch axes."""
-    return any(
-        variable["sub_batch_shape"]
-        for group in segment.get("unknown_group_infos", ())
-        for variable in group["per_var_info"]
-    )
+    """Whether unknowns of an implicit segment have sub-batch axes, or are many of one kind."""
+    variables = [v for group in segment["unknown_group_infos"] for v in group["per_var_info"]]
+    return any(v["sub_batch_shape"] for v in variables) or bool(_of_one_kind(variables))
+
+
+def _of_one_kind(variables: Sequence[_Json]) -> dict[str, tuple[str, int]]:
+    """Variables that differ in a number alone, as X1, X2, ...: their kind, and which they are."""
+    kinds: dict[tuple[str, tuple[int, ...]], list[str]] = defaultdict(list)
+    for v in variables:
+        if not v["sub_batch_shape"]:
+            kind = re.sub(r"\d+", "#", v["name"], count=1)
+            kinds[kind, tuple(v["base_shape"])].append(v["name"])
+    return {
+        name: (kind[0], number)
+        for kind, names in kinds.items()
+        if len(names) >= LEAST_SITES
+        for number, name in enumerate(names)
+    }
 
 
 def inputs_of(program: Program, segment: _Json) -> list[list[Origin]]:
@@ -63,8 +80,17 @@ def inputs_of(program: Program, segment: _Json) -> list[list[Origin]]:
 
 
 def _origins(group: _Json) -> list[Origin]:
-    shapes = [(v["sub_batch_shape"], v["base_shape"]) for v in group["per_var_info"]]
-    return of_variables(shapes, by_site=group.get("structure") == "block")
+    variables = group["per_var_info"]
+    shapes = [(v["sub_batch_shape"], v["base_shape"]) for v in variables]
+    found = of_variables(shapes, by_site=group.get("structure") == "block")
+    at, kinds = 0, _of_one_kind(variables)
+    for v in variables if kinds else ():
+        size = math.prod([*v["sub_batch_shape"], *v["base_shape"]])
+        if v["name"] in kinds:
+            kind, number = kinds[v["name"]]
+            found[at : at + size] = [((kind, c), number) for c in range(size)]
+        at += size
+    return found
 
 
 def _groups(infos: Sequence[_Json]) -> list[_Group]:
@@ -93,17 +119,19 @@ def system_of(residual: Program, segment: _Json) -> System:
     for number, group in enumerate(unknowns):
         numbers[number] = range(group.first, group.first + group.size)
     marked = replace(residual, sites=labelled(residual, givens))
-    made = linearized(marked, numbers, [site for _, site in origins])
     of_rows = [o for info in segment["residual_group_infos"] for o in _origins(info)]
-    if len(of_rows) != len(origins) or len(made.gradients) != len(origins):
-        raise NoKernel("it has more or fewer equations than unknowns")
-    packed = _Packed(made, rows, unknowns, of_rows, origins)
-    jacobian = packed.program(residual)
-    sites = [site for _, site in origins] + [None] * len(made.auxiliaries)
-    step = newton_step_by_sites(
-        jacobian, packed.entries(jacobian), [g.size for g in unknowns], sites
-    )
-    return System(jacobian, step, givens, packed.origins)
+    systems = []
+    for joins in (False, True) if residual.operations < _MOST_TRIED else (False,):
+        made = linearized(marked, numbers, [site for _, site in origins], joins)
+        if len(of_rows) != len(origins) or len(made.gradients) != len(origins):
+            raise NoKernel("it has more or fewer equations than unknowns")
+        packed = _Packed(made, rows, unknowns, of_rows, origins)
+        jacobian = packed.program(residual)
+        sites = [*(site for _, site in origins), *made.sites]
+        sizes = [group.size for group in unknowns]
+        step = newton_step_by_sites(jacobian, packed.entries(jacobian), sizes, sites)
+        systems.append(System(jacobian, step, givens, packed.origins))
+    return min(systems, key=lambda s: s.jacobian.operations + s.step.operations)
 
 
 class _Packed:
@@ -120,6 +148,11 @@ class _Packed:
         self._made, self._rows, self._columns = made, rows, columns
         self._of_rows, self._of_columns = of_rows, of_columns
         self._total, self._extra = len(of_columns), len(made.auxiliaries)
+        seen: Counter[int | None] = Counter()
+        self._of_extra: list[Origin] = []
+        for site in made.sites:  # of those of a site, the first is like the first of another one
+            self._of_extra.append((("auxiliary", seen[site]), site))
+            seen[site] += 1
         #: By array: row, column and value by component.
         self._arrays: list[dict[int, tuple[int, int, Node]]] = []
         self._shapes: list[tuple[int, ...]] = []
@@ -170,9 +203,11 @@ class _Packed:
 
     def _origin(self, row: int, column: int) -> Origin:
         """What an entry is, the same at all sites: its row, its column, how far apart they are."""
-        first, one = self._of_rows[row] if row < self._total else (("auxiliary", row), None)
+        first, one = self._of_rows[row] if row < self._total else self._of_extra[row - self._total]
         second, two = (
-            self._of_columns[column] if column < self._total else (("auxiliary", column), None)
+            self._of_columns[column]
+            if column < self._total
+            else self._of_extra[column - self._total]
         )
         apart = two - one if one is not None and two is not None else None
         return (first, second, apart), two if one is None else one
@@ -180,13 +215,11 @@ class _Packed:
     def program(self, residual: Program) -> Program:
         """The Jacobian: blocks, the groups of -r, and then dr/dw and dw/d(u, w)."""
         count = len(self._rows) * len(self._columns)
-        s = self._made.scalars
-        zero = s.constant(0.0)
         names = [f"block_{k}" for k in range(count)] if count > 1 else ["jacobian"]
         outputs, results = [], []
         for name, shape, array in zip(names, self._shapes, self._arrays, strict=False):
             outputs.append(Array(name, shape, stored=tuple(sorted(array))))
-            results.append(_filled(array, outputs[-1].components, zero))
+            results.append([array[component][2] for component in sorted(array)])
         for number, group in enumerate(self._rows):
             shape = (*((group.sites,) if group.sites > 1 else ()), group.width)
             outputs.append(Array(f"residual_{number}", shape))
@@ -196,7 +229,7 @@ class _Packed:
             names, self._shapes[count:], self._arrays[count:], strict=False
         ):
             outputs.append(Array(name, shape, stored=tuple(sorted(array))))
-            results.append(_filled(array, outputs[-1].components, zero))
+            results.append([array[component][2] for component in sorted(array)])
         made = program_of(residual.inputs, outputs, results)
         made.real, made.graph_nodes = residual.real, residual.graph_nodes
         made.auxiliaries = self._extra
@@ -213,15 +246,8 @@ class _Packed:
             for slot, component in enumerate(sorted(array)):
                 row, column, _ = array[component]
                 sign = -1 if row >= self._total else 1
-                found.append(Entry(row, column, places[component], (output, slot), sign))
+                found.append(Entry(row, column, places[slot], (output, slot), sign))
         return sorted(found)
-
-
-def _filled(array: dict[int, tuple[int, int, Node]], size: int, zero: Node) -> list[Node]:
-    values = [zero] * size
-    for component, (_, _, value) in array.items():
-        values[component] = value
-    return values
 
 
 def _component(rows: _Group, columns: _Group, row: int, column: int) -> int:

@@ -34,7 +34,7 @@ def stored(program: Program, output: int) -> list[tuple[int, int]]:
     """The components of an output that are stored, and their steps."""
     places = program.results[output]
     components = program.outputs[output].stored
-    return list(enumerate(places)) if components is None else [(c, places[c]) for c in components]
+    return list(zip(range(len(places)) if components is None else components, places, strict=True))
 
 
 def table(program: Program, name: str, kept: int, prepared: bool, operations: int) -> Iterator[str]:

@@ -15,7 +15,7 @@ from neml2_capi.kernels.dropped import settled_output
 from neml2_capi.kernels.labels import LEAST_SITES
 from neml2_capi.kernels.operators import CHECKS, OPERATORS
 from neml2_capi.kernels.places import LINE, place_of
-from neml2_capi.kernels.program import Array, NoKernel, Program, program_of
+from neml2_capi.kernels.program import Array, NoKernel, Program, no_search_for_cycles, program_of
 from neml2_capi.kernels.scalar import MASKS, constant_of
 
 try:
@@ -68,7 +68,8 @@ def read(program: Any) -> Program:
         The graph holds an unknown operator, a shape that depends on data, a second axis of open
         size, sums over points, or more than two million expressions.
     """
-    return _Reader(program).read()
+    with no_search_for_cycles():
+        return _Reader(program).read()
 
 
 class _Reader:
