@@ -75,7 +75,7 @@ class Case:
 CASES = {
     "cells": Case(cells, ("c",), (8, 32, 128, 512)),
     "bins": Case(bins, ("number",), (8, 32, 128, 512)),
-    "grains": Case(grains, (), (2, 8, 32), has_eager=False),
+    "grains": Case(grains, (), (2, 8, 32, 128), has_eager=False),
 }
 
 #: NEML2's own solution of the first points, in the interpreter that has it.

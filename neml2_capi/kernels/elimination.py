@@ -72,6 +72,7 @@ def newton_step_by_sites(
     entries: Sequence[Entry],
     groups: Sequence[int],
     sites: Sequence[int | None],
+    exchanges: bool = False,
 ) -> Program:
     """The step of a residual whose unknowns belong to sites, eliminated one site after the other.
 
@@ -86,6 +87,9 @@ def newton_step_by_sites(
         The sizes of the groups of unknowns.
     sites : Sequence[int | None]
         By row and column: the site, None if all sites share it.
+    exchanges : bool
+        Whether rows that all sites share are exchanged, each point for itself: what is given there,
+        a strain or a stress, may decide which unknown an equation is for.
 
     Returns
     -------
@@ -102,7 +106,7 @@ def newton_step_by_sites(
         matrix.forms[number][number] = {_ONE: 1.0}
         matrix.rows[number][number] = s.constant(1.0)
         sides.append(s.constant(0.0))
-    eliminated = _eliminated(s, matrix, sides, sites, None)
+    eliminated = _eliminated(s, matrix, sides, sites, None, exchanges)
     assert eliminated
     return _step(jacobian, groups, *eliminated)
 
@@ -352,6 +356,7 @@ def _eliminated(
     sides: list[Node],
     sites: Sequence[int | None],
     limit: int | None,
+    exchanges: bool = False,
 ) -> tuple[list[Node], Node] | None:
     """The solution, and 1 or 0 for whether it is to be trusted; None for more operations."""
     rows, total = [dict(row) for row in matrix.rows], len(sides)
@@ -364,6 +369,8 @@ def _eliminated(
     left, columns = dict.fromkeys(range(total)), dict.fromkeys(range(total))
     begin = len(s.nodes)
     for among in _stages(sites):
+        if among is None and exchanges:
+            break
         while pivot := _cheapest(rows, above, matrix, left, columns, among):
             if limit and len(s.nodes) - begin > limit:
                 return None
@@ -398,7 +405,15 @@ def _eliminated(
     filled = [place for place, (i, j) in enumerate(pivots) if j not in matrix.rows[i]]
     order = {column: place for place, (_, column) in enumerate(pivots)}
     solution = list(sides)
-    for place in range(total - 1, -1, -1):
+    if left:
+        s.site = None
+        order.update((column, total + k) for k, column in enumerate(columns))
+        dense = [[rows[i].get(j, zero) for j in columns] for i in left]
+        values, nonzero = _solved_with_exchanges(s, dense, [sides[i] for i in left])
+        checks += nonzero
+        for column, value in zip(columns, values, strict=True):
+            solution[column] = value
+    for place in range(len(pivots) - 1, -1, -1):
         row, column = pivots[place]
         s.site = sites[row]
         value, size = sides[row], s.function("abs", sides[row])
@@ -415,6 +430,35 @@ def _eliminated(
             checks.append(s.ge(s.mul(s.constant(most), s.function("abs", tested)), least))
         solution[column] = s.div(value, found[place])
     return solution, s.number(_all(s, checks))
+
+
+def _solved_with_exchanges(
+    s: Scalars, a: list[list[Node]], b: list[Node]
+) -> tuple[list[Node], list[Node]]:
+    """The solution of a small dense system with row pivoting, and that its pivots are not zero."""
+    checks, count = [], len(b)
+    for k in range(count):
+        for i in range(k + 1, count):
+            if _is_zero(a[i][k]):
+                continue
+            small = s.gt(s.function("abs", a[i][k]), s.function("abs", a[k][k]))
+            for j in range(k, count):
+                x, y = a[k][j], a[i][j]
+                a[k][j], a[i][j] = s.where(small, y, x), s.where(small, x, y)
+            b[k], b[i] = s.where(small, b[i], b[k]), s.where(small, b[k], b[i])
+        checks.append(s.gt(s.function("abs", a[k][k]), s.constant(0.0)))
+        for i in range(k + 1, count):
+            if _is_zero(a[i][k]):
+                continue
+            factor = s.div(a[i][k], a[k][k])
+            for j in range(k + 1, count):
+                a[i][j] = s.sub(a[i][j], s.mul(factor, a[k][j]))
+            b[i] = s.sub(b[i], s.mul(factor, b[k]))
+    for k in range(count - 1, -1, -1):
+        for j in range(k + 1, count):
+            b[k] = s.sub(b[k], s.mul(a[k][j], b[j]))
+        b[k] = s.div(b[k], a[k][k])
+    return b, checks
 
 
 def _stages(sites: Sequence[int | None]) -> list[Collection[int] | None]:

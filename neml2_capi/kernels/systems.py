@@ -20,6 +20,8 @@ _Json = dict[str, Any]
 
 #: The system of a longer residual is made in one way alone, which takes half the time.
 _MOST_TRIED = 20_000
+#: Equations beside blocks of sites, whose rows are exchanged.
+_MOST_SHARED = 40
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,9 @@ def system_of(residual: Program, segment: _Json) -> System:
         jacobian = packed.program(residual)
         sites = [*(site for _, site in origins), *made.sites]
         sizes = [group.size for group in unknowns]
-        step = newton_step_by_sites(jacobian, packed.entries(jacobian), sizes, sites)
+        exchanges = any(group.sites > 1 for group in unknowns) and sites.count(None) <= _MOST_SHARED
+        entries = packed.entries(jacobian)
+        step = newton_step_by_sites(jacobian, entries, sizes, sites, exchanges)
         systems.append(System(jacobian, step, givens, packed.origins))
     return min(systems, key=lambda s: s.jacobian.operations + s.step.operations)
 
