@@ -1,8 +1,8 @@
 /* viscoplastic_solve: a kernel of one graph, in lanes of material points.
  *
  * Model viscoplastic, cpu/float64/viscoplastic_solve.pt2; made with neml2 3.1.0, torch 2.13.0+cpu.
- * Graph: 0 nodes of ATen, SHA-256 a44c289ded5fa30ca332af9aae0587a302ad6164dd160530f486694faf4aeb7a.
- * Kernel: 2725 operations on float64 a point.
+ * Graph: 0 nodes of ATen, SHA-256 8b4884dcf9222ce7fa47f28d672045ce8299a19e35c51011693843fba908d37c.
+ * Kernel: 2719 operations on float64 a point.
  * Generated: change the model, or the generator, not this text.
  */
 #include "functions.h"
@@ -650,8 +650,6 @@ FUNCTION void run_0(const void *const *inputs, void *const *outputs, const void 
   const lanes v813 = output_0_277 - output_0_283 - v283 * v803;
   shared[185] = v813;
   shared[186] = v813 * v926;
-  const lanes output_0_296 = output_0[296];
-  shared[187] = output_0_296 - output_0_302 - v283 * v828 - v813 * v965;
 }
 
 FUNCTION void run_1(const void *const *inputs, void *const *outputs, const void *results, lanes *shared) {
@@ -660,11 +658,15 @@ FUNCTION void run_1(const void *const *inputs, void *const *outputs, const void 
   lanes *const step = outputs[0];
   lanes *const trusted = outputs[1];
   (void)results;
-  const lanes v975 = shared[187];
-  const lanes v1066 = shared[164];
   const lanes v283 = shared[183];
-  const lanes v842 = shared[32];
+  const lanes v828 = shared[20];
   const lanes v813 = shared[185];
+  const lanes v965 = shared[21];
+  const lanes output_0_296 = output_0[296];
+  const lanes output_0_302 = output_0[302];
+  const lanes v975 = output_0_296 - output_0_302 - v283 * v828 - v813 * v965;
+  const lanes v1066 = shared[164];
+  const lanes v842 = shared[32];
   const lanes v988 = shared[33];
   const lanes v1102 = shared[34];
   const lanes output_0_315 = output_0[315];
@@ -923,8 +925,6 @@ FUNCTION void run_1(const void *const *inputs, void *const *outputs, const void 
   const lanes output_0_278 = output_0[278];
   const lanes output_0_284 = output_0[284];
   const lanes v815 = output_0_278 - output_0_284 - v284 * v803;
-  const lanes v828 = shared[20];
-  const lanes v965 = shared[21];
   const lanes output_0_297 = output_0[297];
   const lanes output_0_303 = output_0[303];
   const lanes v977 = output_0_297 - output_0_303 - v284 * v828 - v815 * v965;
@@ -1061,24 +1061,24 @@ FUNCTION void run_1(const void *const *inputs, void *const *outputs, const void 
   const lanes v1816 = output_1_6 - output_0_121 * v1809 - output_0_122 * v1795 - output_0_123 * v1782 - output_0_124 * v1770 - output_0_125 * v1759 - output_0_126 * v1749;
   const lanes v1819 = v1816 * v601 * v599;
   step[6] = v1819;
-  const lanes v1897 = v1740 + output_0_6 * v1819 + output_0_7 * v1809 + output_0_8 * v1795 + output_0_9 * v1782 + output_0_10 * v1770 + output_0_11 * v1759 + output_0_12 * v1749 - output_1_0 - v1740;
-  step[0] = -v1897;
-  const lanes v1895 = v1723 + output_0_25 * v1819 + output_0_26 * v1809 + output_0_27 * v1795 + output_0_28 * v1782 + output_0_29 * v1770 + output_0_30 * v1759 + output_0_31 * v1749 - output_1_1 - v1723;
-  step[1] = -v1895;
-  const lanes v1893 = v1708 + output_0_44 * v1819 + output_0_45 * v1809 + output_0_46 * v1795 + output_0_47 * v1782 + output_0_48 * v1770 + output_0_49 * v1759 + output_0_50 * v1749 - output_1_2 - v1708;
-  step[2] = -v1893;
-  const lanes v1891 = v1695 + output_0_63 * v1819 + output_0_64 * v1809 + output_0_65 * v1795 + output_0_66 * v1782 + output_0_67 * v1770 + output_0_68 * v1759 + output_0_69 * v1749 - output_1_3 - v1695;
-  step[3] = -v1891;
-  const lanes v1889 = v1684 + output_0_82 * v1819 + output_0_83 * v1809 + output_0_84 * v1795 + output_0_85 * v1782 + output_0_86 * v1770 + output_0_87 * v1759 + output_0_88 * v1749 - output_1_4 - v1684;
-  step[4] = -v1889;
-  const lanes v1887 = v1674 + output_0_101 * v1819 + output_0_102 * v1809 + output_0_103 * v1795 + output_0_104 * v1782 + output_0_105 * v1770 + output_0_106 * v1759 + output_0_107 * v1749 - output_1_5 - v1674;
-  step[5] = -v1887;
-  step[7] = v1740 - v1897;
-  step[8] = v1723 - v1895;
-  step[9] = v1708 - v1893;
-  step[10] = v1695 - v1891;
-  step[11] = v1684 - v1889;
-  step[12] = v1674 - v1887;
+  const lanes v1892 = output_1_0 + v1740 - v1740 - output_0_6 * v1819 - output_0_7 * v1809 - output_0_8 * v1795 - output_0_9 * v1782 - output_0_10 * v1770 - output_0_11 * v1759 - output_0_12 * v1749;
+  step[0] = v1892;
+  const lanes v1891 = output_1_1 + v1723 - v1723 - output_0_25 * v1819 - output_0_26 * v1809 - output_0_27 * v1795 - output_0_28 * v1782 - output_0_29 * v1770 - output_0_30 * v1759 - output_0_31 * v1749;
+  step[1] = v1891;
+  const lanes v1890 = output_1_2 + v1708 - v1708 - output_0_44 * v1819 - output_0_45 * v1809 - output_0_46 * v1795 - output_0_47 * v1782 - output_0_48 * v1770 - output_0_49 * v1759 - output_0_50 * v1749;
+  step[2] = v1890;
+  const lanes v1889 = output_1_3 + v1695 - v1695 - output_0_63 * v1819 - output_0_64 * v1809 - output_0_65 * v1795 - output_0_66 * v1782 - output_0_67 * v1770 - output_0_68 * v1759 - output_0_69 * v1749;
+  step[3] = v1889;
+  const lanes v1888 = output_1_4 + v1684 - v1684 - output_0_82 * v1819 - output_0_83 * v1809 - output_0_84 * v1795 - output_0_85 * v1782 - output_0_86 * v1770 - output_0_87 * v1759 - output_0_88 * v1749;
+  step[4] = v1888;
+  const lanes v1887 = output_1_5 + v1674 - v1674 - output_0_101 * v1819 - output_0_102 * v1809 - output_0_103 * v1795 - output_0_104 * v1782 - output_0_105 * v1770 - output_0_106 * v1759 - output_0_107 * v1749;
+  step[5] = v1887;
+  step[7] = v1740 + v1892;
+  step[8] = v1723 + v1891;
+  step[9] = v1708 + v1890;
+  step[10] = v1695 + v1889;
+  step[11] = v1684 + v1888;
+  step[12] = v1674 + v1887;
   step[13] = v1809 - v1740;
   step[14] = v1795 - v1723;
   step[15] = v1782 - v1708;
@@ -1184,7 +1184,7 @@ FUNCTION void run_1(const void *const *inputs, void *const *outputs, const void 
 }
 
 static void run(const void *const *inputs, void *const *outputs, const void *results) {
-  lanes shared[188];
+  lanes shared[187];
   run_0(inputs, outputs, results, shared);
   run_1(inputs, outputs, results, shared);
 }
@@ -1196,4 +1196,4 @@ static const signed char output_1_structure[] = {0};
 static const neml2_kernel_array kernel_outputs[] = {{"step", 19, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_0_structure}, {"trusted", 1, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_1_structure}};
 
 const neml2_kernel neml2_kernel_viscoplastic_solve = {
-    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_solve", "a44c289ded5fa30ca332af9aae0587a302ad6164dd160530f486694faf4aeb7a", sizeof(real), LANES, 2, 2, kernel_inputs, kernel_outputs, 2725, 0, 0, run};
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_solve", "8b4884dcf9222ce7fa47f28d672045ce8299a19e35c51011693843fba908d37c", sizeof(real), LANES, 2, 2, kernel_inputs, kernel_outputs, 2719, 0, 0, run, 0, 0, 0};

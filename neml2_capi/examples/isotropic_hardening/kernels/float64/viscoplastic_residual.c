@@ -1,8 +1,8 @@
 /* viscoplastic_residual: a kernel of one graph, in lanes of material points.
  *
  * Model viscoplastic, cpu/float64/viscoplastic_residual.pt2; made with neml2 3.1.0, torch 2.13.0+cpu.
- * Graph: 160 nodes of ATen, SHA-256 7148bf3f313d63f6f84afadac63450b4814c6ef6d15a6d2b8e3db6a9731a22f6.
- * Kernel: 109 operations on float64 a point.
+ * Graph: 160 nodes of ATen, SHA-256 efc20383464a1f2ca73affc99aca57c698a0378c4e2cffab016284b5b689b421.
+ * Kernel: 108 operations on float64 a point.
  * Generated: change the model, or the generator, not this text.
  */
 #include "functions.h"
@@ -36,43 +36,43 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   const lanes v65 = square_root(v60 * 1.5 + 2.220446049250313e-16);
   const lanes residual_normality_yield_surface_yield_function_sy_value = residual_normality_yield_surface_yield_function_sy[0];
   const lanes equivalent_plastic_strain_value = unknowns[6];
-  const lanes v73 = (residual_normality_yield_surface_yield_function_sy_value - v65) * 0.816496580927726 + equivalent_plastic_strain_value * 1632.9931618554522;
-  const lanes v80 = absolute(v73) * 0.008333333333333333;
-  const lanes v81 = v80 * v80;
-  const lanes v83 = 0.816496580927726 * ((1.0 + sign_of(-v73)) * 0.5 * v81 * v81 * v81);
-  const lanes v84 = (1.5 * (1.0 / v65)) * v83;
-  const lanes v92 = (strain_0 - strain_old_0) * v41 * v39 - v51 * v84;
+  const lanes v73 = (v65 - residual_normality_yield_surface_yield_function_sy_value) * 0.816496580927726 - equivalent_plastic_strain_value * 1632.9931618554522;
+  const lanes v79 = absolute(v73) * 0.008333333333333333;
+  const lanes v80 = v79 * v79;
+  const lanes v82 = 0.816496580927726 * ((1.0 + sign_of(v73)) * 0.5 * v80 * v80 * v80);
+  const lanes v83 = (1.5 * (1.0 / v65)) * v82;
+  const lanes v91 = (strain_0 - strain_old_0) * v41 * v39 - v51 * v83;
   const lanes strain_1 = givens[1];
   const lanes strain_old_1 = givens[7];
-  const lanes v93 = (strain_1 - strain_old_1) * v41 * v39 - v52 * v84;
+  const lanes v92 = (strain_1 - strain_old_1) * v41 * v39 - v52 * v83;
   const lanes strain_2 = givens[2];
   const lanes strain_old_2 = givens[8];
-  const lanes v94 = (strain_2 - strain_old_2) * v41 * v39 - v53 * v84;
-  const lanes v102 = 0.3333333333333333 * (v92 + v93 + v94);
+  const lanes v93 = (strain_2 - strain_old_2) * v41 * v39 - v53 * v83;
+  const lanes v101 = 0.3333333333333333 * (v91 + v92 + v93);
   const lanes residual_elasticity_E_value = residual_elasticity_E[0];
-  const lanes v103 = residual_elasticity_E_value * 2.5 * v102;
-  const lanes v100 = residual_elasticity_E_value * 0.7692307692307692;
+  const lanes v102 = residual_elasticity_E_value * 2.5 * v101;
+  const lanes v99 = residual_elasticity_E_value * 0.7692307692307692;
   const lanes stress_old_0 = givens[15];
-  residual[0] = stress_old_0 + v31 * (v103 + v100 * (v92 - v102)) - stress_0;
+  residual[0] = stress_old_0 + v31 * (v102 + v99 * (v91 - v101)) - stress_0;
   const lanes stress_old_1 = givens[16];
-  residual[1] = stress_old_1 + v31 * (v103 + v100 * (v93 - v102)) - stress_1;
+  residual[1] = stress_old_1 + v31 * (v102 + v99 * (v92 - v101)) - stress_1;
   const lanes stress_old_2 = givens[17];
-  residual[2] = stress_old_2 + v31 * (v103 + v100 * (v94 - v102)) - stress_2;
+  residual[2] = stress_old_2 + v31 * (v102 + v99 * (v93 - v101)) - stress_2;
   const lanes strain_3 = givens[3];
   const lanes strain_old_3 = givens[9];
-  const lanes v116 = v31 * v100;
+  const lanes v115 = v31 * v99;
   const lanes stress_old_3 = givens[18];
-  residual[3] = stress_old_3 + ((strain_3 - strain_old_3) * v41 * v39 - stress_3 * v84) * v116 - stress_3;
+  residual[3] = stress_old_3 + ((strain_3 - strain_old_3) * v41 * v39 - stress_3 * v83) * v115 - stress_3;
   const lanes strain_4 = givens[4];
   const lanes strain_old_4 = givens[10];
   const lanes stress_old_4 = givens[19];
-  residual[4] = stress_old_4 + ((strain_4 - strain_old_4) * v41 * v39 - stress_4 * v84) * v116 - stress_4;
+  residual[4] = stress_old_4 + ((strain_4 - strain_old_4) * v41 * v39 - stress_4 * v83) * v115 - stress_4;
   const lanes strain_5 = givens[5];
   const lanes strain_old_5 = givens[11];
   const lanes stress_old_5 = givens[20];
-  residual[5] = stress_old_5 + ((strain_5 - strain_old_5) * v41 * v39 - stress_5 * v84) * v116 - stress_5;
+  residual[5] = stress_old_5 + ((strain_5 - strain_old_5) * v41 * v39 - stress_5 * v83) * v115 - stress_5;
   const lanes equivalent_plastic_strain_old_value = givens[14];
-  residual[6] = equivalent_plastic_strain_old_value + v31 * v83 - equivalent_plastic_strain_value;
+  residual[6] = equivalent_plastic_strain_old_value + v31 * v82 - equivalent_plastic_strain_value;
 }
 
 static const neml2_kernel_part input_0_parts[] = {{"stress", 0, 6}, {"equivalent_plastic_strain", 6, 1}};
@@ -84,4 +84,4 @@ static const signed char output_0_structure[] = {0, 0, 0, 0, 0, 0, 0};
 static const neml2_kernel_array kernel_outputs[] = {{"residual", 7, NEML2_KERNEL_PER_POINT, 0, 2, output_0_parts, output_0_structure}};
 
 const neml2_kernel neml2_kernel_viscoplastic_residual = {
-    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_residual", "7148bf3f313d63f6f84afadac63450b4814c6ef6d15a6d2b8e3db6a9731a22f6", sizeof(real), LANES, 4, 1, kernel_inputs, kernel_outputs, 109, 0, 0, run};
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_residual", "efc20383464a1f2ca73affc99aca57c698a0378c4e2cffab016284b5b689b421", sizeof(real), LANES, 4, 1, kernel_inputs, kernel_outputs, 108, 0, 0, run, 0, 0, 0};
