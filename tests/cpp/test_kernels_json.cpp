@@ -163,7 +163,7 @@ void an_object_of_something_else_is_refused() {
       "has no kernels; run", true);
   with_objects(
       [](std::string& bytes) {
-        const std::uint32_t head[] = {1, sizeof(neml2_kernel_set)};  // of the set, in its data
+        const std::uint32_t head[] = {NEML2_KERNEL_VERSION, sizeof(neml2_kernel_set)};  // of the set, in its data
         const std::size_t at = bytes.rfind({reinterpret_cast<const char*>(head), sizeof head});
         expect(at != std::string::npos, "the object has a set of kernels");
         bytes[at] = 9;
