@@ -287,15 +287,15 @@ int32_t neml2_report_get(neml2_tensor** out, const neml2_report* report, int32_t
   return shared(report, "report", [&](auto& its) {
     required(out, "out");
     const auto& tensors = its.tensors;
+    if (kind < 0 || kind >= static_cast<std::int32_t>(tensors.size()))
+      throw Error(NEML2_ERROR_ARGUMENT, "kind",
+                  join("There is no report ", kind, "; see NEML2_REPORT_STATUS and the others."));
     if (kind == NEML2_REPORT_RESIDUAL_HISTORY && !tensors[NEML2_REPORT_RESIDUAL_HISTORY].data())
       throw Error(NEML2_ERROR_ARGUMENT, "collect_history",
                   "The report holds no residual history: set the option collect_history to 1 before the bindings.");
     if (kind == NEML2_REPORT_RESCUE_SOLVES && !tensors[NEML2_REPORT_RESCUE_SOLVES].data())
       throw Error(NEML2_ERROR_ARGUMENT, "rescue",
                   "The report holds no solves of a rescue: set the option rescue to more than 0 before.");
-    if (kind < 0 || kind >= static_cast<std::int32_t>(tensors.size()))
-      throw Error(NEML2_ERROR_ARGUMENT, "kind",
-                  join("There is no report ", kind, "; see NEML2_REPORT_STATUS and the others."));
     *out = opened<neml2_tensor>(tensors[static_cast<std::size_t>(kind)]);
   });
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "capi/values/bindings.h"
 #include "capi/values/by_part.h"
 
 namespace neml2_capi::model {
@@ -25,9 +26,9 @@ struct DeviceRequest {
 
 // Results of shapes (*batch, *point shape); empty if there is none. A point that failed is NaN.
 struct DeviceResults {
-  ByPart<Vector<Tensor>> of;     // outputs, and the derivatives that were asked for
-  std::array<Tensor, 5> report;  // by NEML2_REPORT_*
-  Vector<Tensor> unknowns;       // the last iterates of failed points; empty if none failed
+  ByPart<Vector<Tensor>> of;               // outputs, and the derivatives that were asked for
+  std::array<Tensor, num_reports> report;  // by NEML2_REPORT_*; empty without the option that it needs
+  Vector<Tensor> unknowns;                 // the last iterates of failed points; empty if none failed
   bool any_failed = false;
 };
 
