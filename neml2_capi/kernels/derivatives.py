@@ -231,9 +231,28 @@ def _of_power(s: Scalars, x: Node, exponent: Node, v: Node) -> Node:
 
 
 def _by_root(s: Scalars, x: Node, v: Node) -> Node:
-    """1 / (2 sqrt(x)), and 0 at 0: a norm has no direction there."""
+    """1 / (2 sqrt(x)); of a norm 0 at 0, where it has no direction."""
     half = s.div(s.constant(0.5), v)
-    return s.where(s.gt(x, s.constant(0.0)), half, s.constant(0.0))
+    return s.where(s.gt(x, s.constant(0.0)), half, s.constant(0.0)) if _is_square(x) else half
+
+
+def _is_square(x: Node) -> bool:
+    """Whether this is a sum of squares, each times a constant perhaps."""
+    found, waiting = False, [x]
+    while waiting:
+        node = waiting.pop()
+        if constant_of(node) is not None:
+            continue
+        first, *rest = node.arguments or (node,)
+        if node.operation == "add" or (node.operation == "mul" and constant_of(first) is not None):
+            waiting += [first, *rest]
+        elif node.operation == "mul" and rest and constant_of(rest[0]) is not None:
+            waiting.append(first)
+        elif node.operation == "mul" and rest and rest[0] is first:
+            found = True
+        else:
+            return False
+    return found
 
 
 def _inverse(of: Callable[[Scalars, Node], Node]) -> Callable[[Scalars, Node, Node], Node]:

@@ -15,7 +15,7 @@ from neml2_capi.kernels.loops import source_with_loops
 from neml2_capi.kernels.program import NoKernel, Program, with_sparse_outputs
 from neml2_capi.kernels.rolling import rolled
 from neml2_capi.kernels.simplify import simplified
-from neml2_capi.kernels.systems import has_sites, inputs_of, system_of
+from neml2_capi.kernels.systems import has_many_of_one_kind, inputs_of, system_of
 
 _Json = dict[str, Any]
 
@@ -96,10 +96,14 @@ def _site_counts(entry: Any) -> Iterator[int]:
 
 
 def _prepare_system(found: dict[str, Prepared | str], segment: _Json) -> None:
-    """Jacobians of an implicit segment, and a Newton step instead of a package that solves."""
+    """Jacobians of an implicit segment, and a Newton step instead of a package that solves.
+
+    A Jacobian that was read from a graph is NEML2's own, and is taken; it is derived if there is
+    none, since it is too long or was left out, and for many unknowns of one kind, as X1, X2, ...
+    """
     jacobian, step = segment.get("jacobian_package"), segment.get("solve_package")
     residual = found.get(segment.get("residual_package") or "")
-    if has_sites(segment) or isinstance(found.get(jacobian or ""), str):
+    if isinstance(found.get(jacobian or ""), str) or has_many_of_one_kind(segment):
         for key in OF_THE_SYSTEM:
             kernel = found.get(segment.get(key) or "")
             if isinstance(kernel, Prepared):

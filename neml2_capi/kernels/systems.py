@@ -48,10 +48,10 @@ class System:
     entries: list[list[Origin]]
 
 
-def has_sites(segment: _Json) -> bool:
-    """Whether unknowns of an implicit segment have sub-batch axes, or are many of one kind."""
-    variables = [v for group in segment["unknown_group_infos"] for v in group["per_var_info"]]
-    return any(v["sub_batch_shape"] for v in variables) or bool(_of_one_kind(variables))
+def has_many_of_one_kind(segment: _Json) -> bool:
+    """Whether an implicit segment has many unknowns that differ in a number alone."""
+    groups = segment["unknown_group_infos"]
+    return bool(_of_one_kind([v for group in groups for v in group["per_var_info"]]))
 
 
 def _of_one_kind(variables: Sequence[_Json]) -> dict[str, tuple[str, int]]:

@@ -41,7 +41,7 @@ def remainder(u: NDArray[Any], g: NDArray[Any]) -> NDArray[Any]:
 @pytest.fixture
 def exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The law, with its Jacobian derived from its residual."""
-    monkeypatch.setattr("neml2_capi.kernels.prepare.has_sites", lambda segment: True)
+    monkeypatch.setattr("neml2_capi.kernels.prepare.has_many_of_one_kind", lambda segment: True)
 
     def of(name: str, **options: Any) -> Path:
         return export.model(

@@ -258,13 +258,18 @@ def check_slope(law: Callable[[Scalars, Node], Node], x: float) -> None:
     assert -matrix[0, 0] == pytest.approx(slope, rel=1e-9, abs=1e-10)
 
 
-def test_a_root_has_no_slope_at_zero() -> None:
+def slope_at_zero(law: Callable[[Scalars, Node], Node]) -> float:
     s = Scalars()
-    root = s.function("sqrt", s.mul(s.variable(0, 0), s.variable(0, 0)))
-    program = program_of([Array("u", (1,))], [Array("r", (1,))], [[root]])
+    program = program_of([Array("u", (1,))], [Array("r", (1,))], [[law(s, s.variable(0, 0))]])
     system = system_of(program, segment([group("dense", [], variable("u", [], []))], []))
-    matrix, _ = evaluate(system.jacobian, [np.zeros((1, 1))])
-    assert matrix[0, 0] == 0.0
+    with np.errstate(divide="ignore"):
+        matrix, _ = evaluate(system.jacobian, [np.zeros((1, 1))])
+    return float(-matrix[0, 0])
+
+
+def test_a_norm_has_no_slope_at_zero_and_another_root_an_infinite_one() -> None:
+    assert slope_at_zero(lambda s, x: s.function("sqrt", s.mul(x, x))) == 0.0
+    assert slope_at_zero(lambda s, x: s.function("sqrt", x)) == np.inf
 
 
 def test_an_operation_without_a_derivative_is_refused() -> None:
