@@ -1,4 +1,4 @@
-"""What drive() takes beside the calls of the library that make its steps, one at a time.
+"""Time drive() beside the calls of the library that make its steps, one at a time.
 
     python benchmarks/drive.py [NAME ...] [--points 2048] [--steps 99] [--rounds 15]
 

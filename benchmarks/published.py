@@ -152,7 +152,7 @@ def published(checkout: Path, name: str, device: str) -> tuple[float, int]:
 
 
 def hardware(checkout: Path) -> str:
-    """What the published figures were measured on."""
+    """The processor and the card of the published figures."""
     folder = checkout / "benchmark" / "results"
     known = [
         json.loads((max(folder.glob(f"*_{d}_float64_aoti")) / "metadata.json").read_text())

@@ -113,7 +113,7 @@ def compiled(name: str, sites: int, folder: Path) -> float:
 
 
 def microseconds(model: Model, inputs: Inputs) -> float:
-    """Of a point: the least of seven calls."""
+    """The time of a point, the least of seven calls."""
     taken = []
     for _ in range(7):
         begin = time.process_time()

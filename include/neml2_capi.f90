@@ -143,7 +143,7 @@ module neml2_capi_internal
     character(:), allocatable :: name
     integer(int64) :: point_size = 1
     integer(int64) :: points = huge(0_int64) ! no limit before an array is bound
-    ! From a point and from a step to the next, and the elements behind those of one point.
+    ! Elements from a point and from a step to the next, and the elements behind the first point.
     integer(int64) :: distance = 0, step = 0, room = huge(0_int64)
   end type extent
 

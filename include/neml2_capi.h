@@ -557,12 +557,12 @@ NEML2_CAPI int32_t neml2_call_bind_report(neml2_call *call, int32_t kind, void *
  *     status = neml2_call_run_steps(&made, call, POINTS, STEPS);
  *
  * Any layout will do, [step][point][i] as well as [point][step][i]. Without a step stride, an input is the same in all
- * steps, and an output, a derivative or a report is that of the last step.
+ * steps, and an output, a derivative or a report holds the last step.
  *
  * History is carried: the array of `x~1` holds what `x` was before the first step, and in later steps `x~1` is the `x` of
  * the step before, an output or an input; `x~2` is the `x` of two steps before, and so on. It is read where `x` lies, so an
  * output `x` must be bound, apart from the array of `x~1`, and with a step stride if there is an `x~2`. A history that has
- * a step stride of its own is read there. An input of an output's name, where the solve of it begins, becomes
+ * a step stride of its own is read there. An input of an output's name is the guess from which its solve begins, and becomes
  * that output, too, unless it has a step stride.
  * ------------------------------------------------------------------------------------------- */
 
@@ -571,12 +571,12 @@ NEML2_CAPI int32_t neml2_call_bind_report(neml2_call *call, int32_t kind, void *
  *  Errors: NAME, MISSING, SHAPE. Threads: one. */
 NEML2_CAPI int32_t neml2_call_step_stride_set(neml2_call *call, int32_t role, const char *name, int64_t step_stride);
 
-/** The same for the array of a derivative: see neml2_call_bind_derivative().
+/** Set the step stride of the array of a derivative, which neml2_call_bind_derivative() bound.
  *  Errors: NAME, MISSING, SHAPE, UNSUPPORTED. Threads: one. */
 NEML2_CAPI int32_t neml2_call_derivative_step_stride_set(neml2_call *call, int32_t kind, const char *output,
                                                          const char *variable, int64_t step_stride);
 
-/** The same for an array of the report: see neml2_call_bind_report().
+/** Set the step stride of an array of the report, which neml2_call_bind_report() bound.
  *  Errors: MISSING, SHAPE. Threads: one. */
 NEML2_CAPI int32_t neml2_call_report_step_stride_set(neml2_call *call, int32_t kind, int64_t step_stride);
 

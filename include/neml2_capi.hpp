@@ -1226,7 +1226,7 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
   struct Place {
     std::string role, name;
     int64_t point_size, points = unlimited, value_size = 1; /* a value is what a point has at one site */
-    int64_t distance = 0, step = 0, room = unlimited;       /* room: the elements behind those of one point */
+    int64_t distance = 0, step = 0, room = unlimited;       /* room: the elements behind the first point */
   };
 
   static const char* report_name(int32_t kind) {

@@ -44,7 +44,7 @@ class Folder {
   // What the objects were built for: "x86-64-v3".
   const std::string& target() const { return target_; }
   DType real() const { return real_; }
-  // The same kernels with fewer points in a block, which take less time if there are so few points; null: there are none.
+  // Kernels with fewer points in a block, which take less time for few points. Null if there are none.
   const Folder* narrower() const { return narrower_.get(); }
 
  private:

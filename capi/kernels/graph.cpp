@@ -76,7 +76,7 @@ void scatter(const T* from, T* to, const Array& array, const neml2_kernel_sparse
       to[l * components + (sparse ? sparse->places[c] : c)] = from[c * lanes + l];
 }
 
-// The arrays that the package has: without those of auxiliary unknowns.
+// The arrays of the package, which has no auxiliary unknowns.
 Arrays visible(const Folder& folder, const std::string& package) {
   Arrays arrays = folder.arrays(package);
   const neml2_kernel& kernel = folder.find(package);

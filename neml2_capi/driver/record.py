@@ -63,7 +63,7 @@ class Record:
             write_ends(self.rows[name][step : step + count], force, step)
 
     def made(self, step: int, made: int, tried: int) -> None:
-        """Of `tried` steps, whose rows the library wrote, count those that were made."""
+        """Count the steps that were made, of `tried` ones whose rows the library wrote."""
         self.substeps[step : step + made] = 1
         if self.reported:
             self.rows["report.iterations"][step + made : step + tried] = 0

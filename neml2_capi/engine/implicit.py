@@ -74,7 +74,7 @@ class ImplicitSegment:
         return outcome, self.differentiate(outcome, values, batch)
 
     def newton_of(self, batch: Batch) -> Newton:
-        """What solves the points of a batch."""
+        """The solver of a batch of points."""
         return batch.newton
 
     def predict(self, given: Values) -> Values:

@@ -27,7 +27,7 @@ class SubsteppingSegment(ImplicitSegment):
         return super().solve_all(batch) if batch.guesses else _Substepping(self, batch).run()
 
     def newton_of(self, batch: Batch) -> Newton:
-        """What solves the points of a batch, or of a part of an increment."""
+        """The solver of a batch of points, or of a part of an increment."""
         return replace(batch.newton, whole_batch=False, step_tol=batch.substep_del_tol)
 
 
