@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from neml2_capi._ffi.errors import FatalError, check, unknown_name
 from neml2_capi._ffi.library import ffi, lib
@@ -20,11 +21,15 @@ RUNTIMES = {
 #: The names of runtimes by their numbers.
 RUNTIME_NAMES = {number: name for name, number in RUNTIMES.items()}
 
+#: What structures point to: a structure of cffi does not keep it alive.
+_POINTED_TO: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+
 
 def sized(structure: str, **fields: Any) -> Any:
-    """A structure, "neml2_device" for example, with its size and fields."""
+    """A structure, "neml2_device" for example, with its size; its fields live as long as it."""
     made = ffi.new(f"{structure} *", fields)
     made.size = ffi.sizeof(made[0])
+    _POINTED_TO[made] = fields
     return made
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from neml2_capi._ffi.errors import Error, read_text
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.packages import entry_of, json_of
-from neml2_capi._ffi.source import NativeSource
+from neml2_capi._ffi.source import native_source
 
 #: The form of an artifact that the library reads from every schema, see neml2_source_describe().
 Description = dict[str, Any]
@@ -22,8 +22,8 @@ DTYPES = ("float64", "float32")
 
 def describe(path: Path, dtype: str = "float64") -> Description:
     """What the artifact holds, by the names inside; FatalError if it cannot be read."""
-    source = NativeSource(path, dtype=dtype)
-    document: Description = json.loads(read_text(lib.neml2_source_describe, source.pointer))
+    source = native_source(path, dtype=dtype)
+    document: Description = json.loads(read_text(lib.neml2_source_describe, source))
     return document
 
 

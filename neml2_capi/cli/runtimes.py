@@ -9,7 +9,7 @@ from neml2_capi._ffi.errors import Error
 from neml2_capi._ffi.inspection import RUNTIME_NAMES
 from neml2_capi._ffi.library import ffi, lib
 from neml2_capi._ffi.runtime import libtorch, load
-from neml2_capi._ffi.source import NativeSource
+from neml2_capi._ffi.source import native_source
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ def choose(package: Path) -> Choice:
 
 def taken(package: Path, runtime: str) -> str:
     """The runtime that a load for `runtime` would take; Error with all that is wrong."""
-    number, source = ffi.new("int32_t *"), NativeSource(package, runtime=runtime)
-    load([runtime], lambda: lib.neml2_graph_check(number, source.pointer))
+    number, source = ffi.new("int32_t *"), native_source(package, runtime=runtime)
+    load([runtime], lambda: lib.neml2_graph_check(number, source))
     return RUNTIME_NAMES[number[0]]
 
 

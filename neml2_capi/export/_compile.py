@@ -15,7 +15,7 @@ from torch.export import Dim
 
 from neml2_capi._ffi.errors import FatalError, check
 from neml2_capi._ffi.library import ffi, lib
-from neml2_capi._ffi.source import NativeSource
+from neml2_capi._ffi.source import native_source
 from neml2_capi.export.targets import inductor_options
 from neml2_capi.kernels.lowered import DECOMPOSITIONS
 
@@ -139,7 +139,7 @@ def _require_any_batch(program: Any) -> None:
 
 def _tell_what_is_missing(path: Path, shown: Path) -> None:
     try:
-        check(lib.neml2_graph_check(ffi.NULL, NativeSource(path, runtime="builtin").pointer))
+        check(lib.neml2_graph_check(ffi.NULL, native_source(path, runtime="builtin")))
     except FatalError as error:
         warnings.warn(
             f"{shown} was compiled, but it does not run here without libtorch: {error}",

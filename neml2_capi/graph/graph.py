@@ -17,7 +17,7 @@ from neml2_capi._ffi.inspection import RUNTIME_NAMES, counted, inspected
 from neml2_capi._ffi.kinds import NUMPY, TORCH, Kind, Kinds
 from neml2_capi._ffi.library import absolute, ffi, lib, text
 from neml2_capi._ffi.runtime import load
-from neml2_capi._ffi.source import NativeSource
+from neml2_capi._ffi.source import native_source
 from neml2_capi._ffi.strings import c_string
 from neml2_capi._ffi.tensor import (
     DTYPE_NAMES,
@@ -133,11 +133,11 @@ class Graph(Handle):
         where: dict[str, Any] = {"runtime": runtime, "device": self._wanted_device}
         if isinstance(package, (bytes, bytearray, memoryview)):
             self._package = bytes(package)
-            source = NativeSource(content=self._package, **where)
+            source = native_source(content=self._package, **where)
         else:
             self._package = absolute(package)
-            source = NativeSource(self._package, **where)
-        load([runtime], lambda: lib.neml2_graph_open(owner, source.pointer), self._package)
+            source = native_source(self._package, **where)
+        load([runtime], lambda: lib.neml2_graph_open(owner, source), self._package)
         super().__init__(owner)
         graph = self._open()[0]
         inputs = counted(lib.neml2_graph_variable_count, graph, lib.NEML2_INPUT)

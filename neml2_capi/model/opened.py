@@ -18,7 +18,7 @@ from neml2_capi._ffi.library import ffi, lib, text
 from neml2_capi._ffi.logs import drain
 from neml2_capi._ffi.options import Options, read_options
 from neml2_capi._ffi.runtime import load
-from neml2_capi._ffi.source import NativeSource
+from neml2_capi._ffi.source import native_source
 from neml2_capi._ffi.strings import c_string
 from neml2_capi._ffi.tensor import DTYPE_NAMES, lossless, wrap
 from neml2_capi._ffi.variables import read_derivatives, read_histories, read_variables
@@ -170,19 +170,19 @@ def _loaded(source: Source) -> Any:
 def _opened(source: Source) -> Any:
     owner = owned("model")
     if source.devices is None:
-        given = NativeSource(
+        given = native_source(
             source.path,
             name=source.name,
             dtype=source.dtype,
             device=source.device,
             runtime=source.runtime,
         )
-        load([source.runtime], lambda: lib.neml2_model_open(owner, given.pointer))
+        load([source.runtime], lambda: lib.neml2_model_open(owner, given))
         return owner
     scheduler = Scheduler(source.devices)._open()
-    given = NativeSource(source.path, name=source.name, dtype=source.dtype, scheduler=scheduler[0])
+    given = native_source(source.path, name=source.name, dtype=source.dtype, scheduler=scheduler[0])
     runtimes = [device.runtime for device in source.devices]
-    load(runtimes, lambda: lib.neml2_model_open(owner, given.pointer))
+    load(runtimes, lambda: lib.neml2_model_open(owner, given))
     return owner
 
 

@@ -24,7 +24,7 @@ from neml2_capi._ffi.errors import Error
 from neml2_capi._ffi.errors import check as checked
 from neml2_capi._ffi.library import ffi, lib, library_path
 from neml2_capi._ffi.outside import require_outside, written
-from neml2_capi._ffi.source import NativeSource
+from neml2_capi._ffi.source import native_source
 from neml2_capi.kernels.folder import KernelError, read_metadata
 from neml2_capi.model import Model
 from neml2_capi.plugin.elf import with_segment
@@ -226,7 +226,7 @@ def _packed(files: dict[str, bytes]) -> bytes:
 def _opens(archive: bytes) -> bool:
     model = ffi.new("neml2_model **")
     try:
-        checked(lib.neml2_model_open(model, NativeSource(content=archive).pointer))
+        checked(lib.neml2_model_open(model, native_source(content=archive)))
     except Error:
         return False
     finally:

@@ -114,6 +114,27 @@ static void a_block_may_have_no_points(const neml2::Model& model) {
   CHECK(refuses(NEML2_ERROR_MISSING, "strain", [&] { call.run_or_throw(1); }));
 }
 
+// Steps side by side in one array, the two of a point or the points of a step; none is read or written beyond its end.
+static void steps_are_no_more_than_the_arrays_hold(const neml2::Model& model) {
+  constexpr std::size_t steps = 2;
+  const auto strain = face::strains(n);
+  std::vector<face::Tensor6> stress(n);
+  neml2::Call call(model);
+  int64_t made = -1;
+  call.bind_input("strain", strain, 6, 6 * n / steps).bind_output("stress", stress, 6, 6 * n / steps);
+  CHECK(call.run_steps(n / steps, steps, &made) == NEML2_OK && made == steps);
+  CHECK(face::near(stress, expected_stress()));
+
+  std::fill(stress.begin(), stress.end(), face::Tensor6{});
+  call.bind_input("strain", strain, 6 * steps, 6).bind_output("stress", stress, 6 * steps, 6);
+  CHECK(call.run_steps(n / steps, steps) == NEML2_OK && face::near(stress, expected_stress()));
+  CHECK(refuses(NEML2_ERROR_SHAPE, "strain", [&] { (void)call.run_steps(n / steps, steps + 1); }) ||
+        refuses(NEML2_ERROR_SHAPE, "stress", [&] { (void)call.run_steps(n / steps, steps + 1); }));
+  CHECK(refuses(NEML2_ERROR_ARGUMENT, "nsteps", [&] { (void)call.run_steps(n / steps, -1); }));
+  CHECK(call.run_steps(n / steps, 0, &made) == NEML2_OK && made == 0);
+  CHECK(face::near(stress, expected_stress()));
+}
+
 static void reports_have_their_types(const neml2::Model& model) {
   face::Step step(model, n);
   std::vector<int32_t> status(n, -1), iterations(n);
@@ -163,6 +184,7 @@ int main() {
     the_last_point_needs_no_whole_stride(model);
     one_value_serves_all_points(model);
     a_block_may_have_no_points(model);
+    steps_are_no_more_than_the_arrays_hold(model);
     reports_have_their_types(neml2::Model(face::path("viscoplastic")));
     a_report_counts_the_solves_of_a_rescue(neml2::Model(face::path("viscoplastic")));
   });

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from neml2_capi._ffi.library import ffi, lib
-from neml2_capi._ffi.source import NativeSource
+from neml2_capi._ffi.source import native_source
 
 
 def stress(library: Any, root: str, strain: np.ndarray[Any, np.dtype[np.float64]]) -> bytes:
     model, call = ffi.new("neml2_model **"), ffi.new("neml2_call **")
     result = np.zeros_like(strain)
     double = library.NEML2_FLOAT64
-    assert library.neml2_model_open(model, NativeSource(root).pointer) == 0
+    assert library.neml2_model_open(model, native_source(root)) == 0
     assert library.neml2_call_create(call, model[0]) == 0
     arrays = (ffi.from_buffer(strain), ffi.from_buffer(result))
     assert library.neml2_call_bind(call[0], lib.NEML2_INPUT, b"strain", arrays[0], double, 6) == 0
@@ -45,7 +45,7 @@ def main() -> None:
     assert len(set(re.findall(r"\S*/libn2.{7}\.so", mapped))) == 2
     # An error of one copy is not an error of the other.
     nothing = ffi.new("neml2_model **")
-    assert second.neml2_model_open(nothing, NativeSource("/nonexistent").pointer) < 0
+    assert second.neml2_model_open(nothing, native_source("/nonexistent")) < 0
     assert second.neml2_error_status() < 0
     assert lib.neml2_error_status() == 0
 

@@ -7,13 +7,15 @@ import json
 import shutil
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from native import PREBUILT
 
 from neml2_capi._ffi.errors import check, read_text
+from neml2_capi._ffi.inspection import _POINTED_TO
 from neml2_capi._ffi.library import ffi, lib
-from neml2_capi._ffi.source import NativeSource
+from neml2_capi._ffi.source import native_source
 
 pytestmark = pytest.mark.numbers
 
@@ -28,10 +30,10 @@ def packed(folder: Path, method: int = zipfile.ZIP_STORED) -> bytes:
     return archive.getvalue()
 
 
-def stress_of(source: NativeSource) -> list[float]:
+def stress_of(source: Any) -> list[float]:
     """Return the stress of combined_hardening or elasticity at a strain."""
     model, call = ffi.new("neml2_model **"), ffi.new("neml2_call **")
-    check(lib.neml2_model_open(model, source.pointer))
+    check(lib.neml2_model_open(model, source))
     count = ffi.new("int64_t *")
     check(lib.neml2_model_variable_count(count, model[0], lib.NEML2_INPUT))
     check(lib.neml2_call_create(call, model[0]))
@@ -52,11 +54,27 @@ def stress_of(source: NativeSource) -> list[float]:
     return list(stress)
 
 
+def test_what_a_structure_points_to_lives_as_long_as_it() -> None:
+    sources = [native_source(f"/place/{n}", name=f"name {n}") for n in range(1000)]
+    for n, source in enumerate(sources):
+        assert ffi.string(source.path) == f"/place/{n}".encode()
+        assert ffi.string(source.name) == f"name {n}".encode()
+    given = sources[0]
+    del sources, source
+    assert _POINTED_TO[given]
+    assert len(_POINTED_TO) < 1000
+
+
+def test_bytes_live_as_long_as_the_source_that_points_to_them() -> None:
+    source = native_source(content=packed(PREBUILT / "elasticity"))
+    assert any(stress_of(source))
+
+
 @pytest.mark.parametrize("name", ["elasticity", "combined_hardening"])
 def test_an_artifact_in_memory_gives_what_its_folder_gives(name: str) -> None:
-    expected = stress_of(NativeSource(PREBUILT / name))
+    expected = stress_of(native_source(PREBUILT / name))
     assert any(expected)
-    assert stress_of(NativeSource(content=packed(PREBUILT / name))) == expected
+    assert stress_of(native_source(content=packed(PREBUILT / name))) == expected
 
 
 def test_kernels_alone_run_from_memory(tmp_path: Path) -> None:
@@ -67,15 +85,15 @@ def test_kernels_alone_run_from_memory(tmp_path: Path) -> None:
     for kernel in document["kernels"]:
         kernel["package_checksum"] = None
     file.write_text(json.dumps(document))
-    assert stress_of(NativeSource(content=packed(kernels))) == stress_of(NativeSource(kernels))
+    assert stress_of(native_source(content=packed(kernels))) == stress_of(native_source(kernels))
 
 
 def test_an_artifact_in_memory_is_described_as_its_folder_is() -> None:
     folder, memory = (
-        json.loads(read_text(lib.neml2_source_describe, source.pointer))
+        json.loads(read_text(lib.neml2_source_describe, source))
         for source in (
-            NativeSource(PREBUILT / "elasticity"),
-            NativeSource(content=packed(PREBUILT / "elasticity")),
+            native_source(PREBUILT / "elasticity"),
+            native_source(content=packed(PREBUILT / "elasticity")),
         )
     )
     for name in ("inputs", "outputs", "parameters"):
@@ -93,5 +111,5 @@ WRONG = {
 def test_what_is_no_artifact_is_refused(content: bytes, message: str) -> None:
     model = ffi.new("neml2_model **")
     with pytest.raises(Exception, match=message):
-        check(lib.neml2_model_open(model, NativeSource(content=content).pointer))
+        check(lib.neml2_model_open(model, native_source(content=content)))
     assert model[0] == ffi.NULL

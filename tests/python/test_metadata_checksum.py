@@ -16,7 +16,7 @@ from test_memory_artifacts import packed
 from neml2_capi import FatalError, Model, examples
 from neml2_capi._ffi.errors import check
 from neml2_capi._ffi.library import ffi, lib
-from neml2_capi._ffi.source import NativeSource
+from neml2_capi._ffi.source import native_source
 from neml2_capi.artifact.files import describe
 from neml2_capi.kernels.build import build
 from neml2_capi.kernels.folder import checksum_of_metadata
@@ -58,9 +58,9 @@ def test_changed_metadata_are_refused_and_told_by_every_reader(artifact: Path) -
             read(artifact)
         assert caught.value.status == lib.NEML2_ERROR_ARTIFACT
         assert str(artifact / "metadata.json") in str(caught.value)
-    source = NativeSource(content=packed(artifact))
+    source = native_source(content=packed(artifact))
     with pytest.raises(FatalError, match=CHANGED):
-        check(lib.neml2_model_open(ffi.new("neml2_model **"), source.pointer))
+        check(lib.neml2_model_open(ffi.new("neml2_model **"), source))
 
 
 def test_doctor_tells_changed_metadata(artifact: Path) -> None:
@@ -101,5 +101,5 @@ def test_a_path_of_any_bytes_is_an_error_that_tells_it(tmp_path: Path) -> None:
         describe(path)
     assert caught.value.status == lib.NEML2_ERROR_UNSUPPORTED
     model = ffi.new("neml2_model **")
-    check(lib.neml2_model_open(model, NativeSource(path).pointer))
+    check(lib.neml2_model_open(model, native_source(path)))
     lib.neml2_model_free(model)

@@ -30,7 +30,7 @@ from neml2_capi import (
     unregister_operator,
 )
 from neml2_capi._ffi.library import ffi, lib
-from neml2_capi._ffi.source import NativeSource
+from neml2_capi._ffi.source import native_source
 
 sys.path.insert(0, str(ROOT / "tests" / "models"))
 from operator_schemas import COLLECT, CURVE, LIBRARY, LIMIT, MODE, RATE, SATURATE
@@ -240,9 +240,9 @@ def test_an_operator_that_is_missing_is_named_with_what_to_do(packages: Path) ->
 
 def test_a_check_without_loading_knows_what_is_registered(packages: Path, register: Any) -> None:
     def check() -> int:
-        return int(lib.neml2_graph_check(taken, source.pointer))
+        return int(lib.neml2_graph_check(taken, source))
 
-    source = NativeSource(packages / "saturate.pt2")
+    source = native_source(packages / "saturate.pt2")
     taken = ffi.new("int32_t *")
     assert check() < 0
     register(SATURATE, saturate)
