@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scenarios import ALL, BOUND, HAND, LANES, LIMIT, NEML2, NEML2_PYTHON, PYTHON, C, Key
+from scenarios import ALL, BOUND, HAND, LANES, LIMIT, MFRONT, NEML2, NEML2_PYTHON, PYTHON, C, Key
 
 HERE = Path(__file__).resolve().parent
 PROGRAMS = dict.fromkeys((C, *LANES), "bench_ours")
-PROGRAMS |= {LIMIT: "bench_limit", HAND: "bench_hand", NEML2: "bench_neml2"}
+PROGRAMS |= {LIMIT: "bench_limit", HAND: "bench_hand", MFRONT: "bench_mfront", NEML2: "bench_neml2"}
 BEFORE = ", before"  # ends the name of a contestant of an earlier commit
 KINDS = {PYTHON: "forward", BOUND: "bound", NEML2_PYTHON: "neml2"}
 

@@ -82,7 +82,8 @@ inline void bind_outputs(const Call& call, std::vector<Array>& outputs) {
   for (Array& array : outputs) bind_array(call, NEML2_OUTPUT, array.name, array.values.data(), array.size());
 }
 
-// One evaluation of a batch: "forward", "jacobian" with all blocks, or "jvp" along tangents of all inputs.
+// One evaluation of a batch: "forward", "jacobian" with all blocks, "tangent" with the one of the stress by the strain, or
+// "jvp" along tangents of all inputs.
 class Evaluation {
  public:
   explicit Evaluation(const Task& task)
@@ -94,6 +95,7 @@ class Evaluation {
     bind_inputs(call_, inputs_);
     bind_outputs(call_, outputs_);
     if (task.operation == "jacobian") bind_blocks();
+    if (task.operation == "tangent") bind_block("stress", "strain", {6, 6});
     if (task.operation == "jvp") bind_directions(task);
   }
 
@@ -129,11 +131,15 @@ class Evaluation {
     for (const Derivative& derivative : derivatives()) {
       const std::string of = inspected(model_, NEML2_OUTPUT, derivative.output).name;
       const std::string by = inspected(model_, NEML2_INPUT, derivative.input).name;
-      Array& block = derivatives_.emplace_back(Array{of + "," + by, derivative.shape, {}});
-      block.values.resize(static_cast<std::size_t>(points_ * block.size()));
-      check(neml2_call_bind_derivative(call_.get(), NEML2_INPUT, of.c_str(), by.c_str(), block.values.data(),
-                                       NEML2_FLOAT64, block.size()));
+      bind_block(of, by, derivative.shape);
     }
+  }
+
+  void bind_block(const std::string& of, const std::string& by, const std::vector<std::int64_t>& shape) {
+    Array& block = derivatives_.emplace_back(Array{of + "," + by, shape, {}});
+    block.values.resize(static_cast<std::size_t>(points_ * block.size()));
+    check(neml2_call_bind_derivative(call_.get(), NEML2_INPUT, of.c_str(), by.c_str(), block.values.data(),
+                                     NEML2_FLOAT64, block.size()));
   }
 
   void bind_directions(const Task& task) {

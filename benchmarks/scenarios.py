@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 # The contestants; README.md says what each is.
 C, PYTHON, BOUND = "C", "Python", "Python, bound"
-LIMIT, HAND = "packages alone", "hand-written"
+LIMIT, HAND, MFRONT = "packages alone", "hand-written", "MFront"
 NEML2, NEML2_PYTHON = "NEML2", "NEML2, Python"
 # C on point kernels, by the processor that they were built for.
 LANES = {"C, lanes v3": "x86-64-v3", "C, lanes v4": "x86-64-v4"}
-CONTESTANTS = (C, *LANES, PYTHON, BOUND, LIMIT, HAND, NEML2, NEML2_PYTHON)
+CONTESTANTS = (C, *LANES, PYTHON, BOUND, LIMIT, HAND, MFRONT, NEML2, NEML2_PYTHON)
 EVERYBODY = (C, *LANES, PYTHON, BOUND, LIMIT, NEML2, NEML2_PYTHON)
 
 ALL = 0  # threads: as many as there are cores
@@ -50,6 +50,7 @@ class Line(NamedTuple):
 
 
 FORWARD, JACOBIAN, JVP, TRANSIENT = ("forward",), ("jacobian",), ("jvp",), ("transient",)
+TANGENT = ("tangent",)
 DERIVATIVES = JACOBIAN + JVP
 # Of one process: from its start to its first result, loading and the first call alone, and the most
 # memory that was resident.
@@ -81,6 +82,7 @@ LINES = [
             Line(model, TRANSIENT, (1_000,), (1,), (C, *LANES, NEML2)),
         )
     ),
+    Line(HARDENING, FORWARD + TANGENT, (1, 10_000), (1,), (*LANES, MFRONT)),
     Line(HARDENING, FORWARD, (10_000, 1_000_000), (ALL,), (C,)),
     Line(PARALLEL, FORWARD, (1,), (1, ALL), (C, LIMIT, NEML2)),
     Line(PARALLEL, FORWARD, (100_000,), (1, ALL), (C, LIMIT, NEML2)),

@@ -22,7 +22,7 @@ namespace benchmark {
 struct Task {
   std::string artifact;
   std::filesystem::path inputs;
-  std::string operation;  // "forward", "jacobian", "jvp", "transient"
+  std::string operation;  // "forward", "jacobian", "tangent", "jvp", "transient"
   std::int64_t points;
   int threads;
 };

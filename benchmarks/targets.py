@@ -13,6 +13,7 @@ from scenarios import (
     LANES,
     LIMIT,
     LOAD,
+    MFRONT,
     MEMORY,
     NEML2,
     NEML2_PYTHON,
@@ -56,6 +57,11 @@ def _kernels() -> list[Target]:
             lanes = Key(model, "forward", points, 1, contestant)
             text = f"{model}, forward, {points:,} points, {contestant}: over {HAND}"
             found.append(_at_most(text, lanes, lanes._replace(contestant=HAND), number))
+    for points, number in ((1, 1.5), (10_000, 0.6)):
+        many = f"{points:,} point" + "s" * (points > 1)
+        lanes = Key(HARDENING, "tangent", points, 1, v3)
+        text = f"{HARDENING}, tangent, {many}, {v3}: over {MFRONT}"
+        found.append(_at_most(text, lanes, lanes._replace(contestant=MFRONT), number))
     faster = [
         (Key(HARDENING, "forward", 1, 1, v3), 300),
         (Key(CHABOCHE, "forward", 1, 1, v3), 150),
