@@ -16,6 +16,8 @@ import pytest
 
 # Seconds of processor time in which a test of the quick tier should end, and must in CI.
 SHOULD, MUST = 2.0, 10.0
+# Seconds from which a test begins before all others, so that no worker is left alone with it.
+LONG = 20.0
 
 _COST = "processor seconds"
 
@@ -86,7 +88,12 @@ class Tiers:
                 kept.append(item)
         if deselected:
             self.config.hook.pytest_deselected(items=deselected)
-            items[:] = kept
+        before = self._costs_of_the_last_run()
+        items[:] = sorted(kept, key=lambda item: -max(before.get(item.nodeid, 0.0), LONG))
+
+    def _costs_of_the_last_run(self) -> dict[str, float]:
+        file = self.config.getoption("--costs")
+        return dict(json.loads(file.read_text())) if file and file.is_file() else {}
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
