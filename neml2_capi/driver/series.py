@@ -40,7 +40,7 @@ class Roles:
     series: tuple[Series, ...]
     #: Inputs that are prescribed, the time among them if the model has it.
     forces: tuple[str, ...]
-    #: Inputs of an output's name that are not prescribed: where the solve of it begins.
+    #: Inputs that are no history, with the name of an output: the first guesses of its solve.
     guesses: tuple[str, ...]
     #: Histories `x~1` of an `x` that the model lacks, if not prescribed: zero, as in NEML2.
     absent: tuple[str, ...]

@@ -55,12 +55,12 @@ def drive(
         results = neml2_capi.drive(model, times, {"strain": strain})
         results["stress"]  # (101, *B, 6)
 
-    The driver carries the history: `x~1`, `x~2` are what `x` was one and two increments before. A
-    force is what it is at the first time. Before the first time all was constant, unless `initial`
-    has an `x~1` for one step before it. An input of an output's name, from where the solve of it
-    begins, is the last value unless it is prescribed. The first row of what becomes history, and of
-    what `initial` has, are these values. Other outputs and derivatives are evaluated there, with no
-    time passed, or 1e-9 of the first step if a law divides by it.
+    The driver carries the history: `x~1` and `x~2` are the values of `x` one and two steps ago.
+    Before the first time everything is constant, unless `initial` has an `x~1`. An input with the
+    name of an output is the first guess of its solve: the last value of the output, unless it is
+    prescribed. The first row of the results has the initial values of all variables with history,
+    and of all that `initial` has. Other outputs and derivatives are evaluated at the first time
+    with a step of zero, or of 1e-9 of the first step if a law divides by it.
 
     Components of an output can be prescribed instead of components of an input. They are found by
     Newton's method, with the compiled derivative if there is one, for each point:
