@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from neml2_capi._ffi.errors import FatalError, unknown_name
@@ -56,22 +56,27 @@ class Options(Mapping[str, Any]):
     def _ipython_key_completions_(self) -> list[str]:
         return list(self)
 
-    def update(self, values: Mapping[str, float | str | os.PathLike[str]]) -> None:
-        """Set several options; when one is refused, none is changed.
+    def update(
+        self, values: Mapping[str, Any] | Iterable[tuple[str, Any]] = (), /, **named: Any
+    ) -> None:
+        """Set several options, as `dict.update` does; if one is refused, none is changed.
 
         Parameters
         ----------
         values
-            The new values by name: a number, or a choice.
+            The new values by name, or pairs of both: a number, or a choice.
+        **named
+            Further values.
 
         Raises
         ------
         FatalError
             There is no such option, or a value is out of its bounds or choices.
         """
-        before = {name: self[name] for name in values}
+        given = dict(values, **named)
+        before = {name: self[name] for name in given}
         try:
-            for name, value in values.items():
+            for name, value in given.items():
                 self[name] = value
         except BaseException:
             for name, value in before.items():

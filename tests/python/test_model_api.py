@@ -491,6 +491,13 @@ class Interrupting:
         raise KeyboardInterrupt
 
 
+def test_options_are_updated_as_a_dict_is(viscoplastic: Model) -> None:
+    viscoplastic.options.update([("atol", 1e-9), ("rtol", 1e-7)], miters=30)
+    found = viscoplastic.options
+    assert (found["atol"], found["rtol"], found["miters"]) == (1e-9, 1e-7, 30)
+    viscoplastic.options.update()
+
+
 @pytest.mark.parametrize(
     ("name", "value", "error"),
     [
