@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import resource
 
-__all__ = ["reason_of"]
+__all__ = ["Refusal", "reason_of"]
 
 #: What the limit is of, its option of ulimit, and its unit.
 _LIMITS = {
@@ -17,6 +17,10 @@ _LIMITS = {
     ),
     errno.EMFILE: ("the process has as many files open as it may", "n", resource.RLIMIT_NOFILE, ""),
 }
+
+
+class Refusal(Exception):
+    """What a tool refuses, with what to do. The command line shows it as it is."""
 
 
 def reason_of(error: OSError) -> str:

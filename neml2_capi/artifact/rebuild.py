@@ -18,6 +18,7 @@ from typing import Literal
 
 from neml2_capi._ffi.outside import require_outside
 from neml2_capi._ffi.packages import entry_of, json_of
+from neml2_capi._ffi.refusals import Refusal
 from neml2_capi.artifact.compilers import run
 
 _TRIPLE = re.compile(r"(x86_64|aarch64)-linux-gnu(\.2\.\d+)?")
@@ -44,7 +45,7 @@ static inline int omp_in_parallel() { return 0; }
 """
 
 
-class RebuildError(Exception):
+class RebuildError(Refusal):
     """What cannot be compiled, and what to do."""
 
 

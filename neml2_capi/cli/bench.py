@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -15,8 +14,9 @@ from rich.text import Text
 from neml2_capi import Model, Scheduler
 from neml2_capi._rest import plausible
 from neml2_capi.cli import options
-from neml2_capi.cli.screen import console, table
+from neml2_capi.cli.screen import console, print_json, table
 from neml2_capi.cli.timing import Arrays, Timing, available, measure
+from neml2_capi.driver.npz import read_npz
 
 _BATCHES = (1, 10, 100, 1000, 10000)
 _STATES = 64  # different ones, which are repeated
@@ -88,18 +88,13 @@ def bench_command(
         counts = threads or sorted({1, len(os.sched_getaffinity(0))})
         timings = list(measure(model, state, wanted or known, batches, counts, seconds))
     if as_json:
-        document = {"artifact": str(path), "timings": [asdict(timing) for timing in timings]}
-        click.echo(json.dumps(document, indent=2))
+        print_json({"artifact": str(path), "timings": [asdict(timing) for timing in timings]})
     else:
         _show(path, timings)
 
 
 def _states(model: Model, file: Path) -> Arrays:
-    try:
-        with np.load(file, allow_pickle=False) as arrays:
-            states = {name: arrays[name] for name in arrays.files}
-    except (ValueError, AttributeError) as error:
-        raise click.ClickException(f"{file} is not an npz file of arrays: {error}") from error
+    states = read_npz(file, "--inputs")
     missing = [name for name in model.inputs.names if name not in states]
     if missing:
         raise click.ClickException(f"{file} has no array of the inputs: {', '.join(missing)}")

@@ -10,7 +10,7 @@ import click
 from neml2_capi.cli import options
 from neml2_capi.cli.screen import console, table
 from neml2_capi.kernels.build import DEFAULT_TARGETS, TARGETS, build
-from neml2_capi.kernels.folder import KernelError, folders, read_metadata
+from neml2_capi.kernels.folder import folders, read_metadata
 
 
 @click.command("build-kernels")
@@ -30,12 +30,9 @@ def build_kernels_command(path: Path, cc: str, targets: tuple[str, ...], jobs: i
     Needs a C compiler, and neither NEML2 nor torch: for another processor, an older C library, or
     if the objects were deleted.
     """
-    try:
-        for folder in folders(path):
-            build(folder, targets or DEFAULT_TARGETS, cc, jobs=jobs)
-            show(folder)
-    except KernelError as error:
-        raise click.ClickException(str(error)) from error
+    for folder in folders(path):
+        build(folder, targets or DEFAULT_TARGETS, cc, jobs=jobs)
+        show(folder)
 
 
 def show(folder: Path) -> None:

@@ -15,12 +15,7 @@ from neml2_capi._ffi.outside import require_outside
 from neml2_capi.artifact.lock import locked
 from neml2_capi.artifact.rebuild import RebuildError, System, rebuild, torch_headers
 from neml2_capi.cli import options
-from neml2_capi.kernels.folder import (
-    KernelError,
-    directory_checksum,
-    read_metadata,
-    write_metadata,
-)
+from neml2_capi.kernels.folder import directory_checksum, read_metadata, write_metadata
 
 
 @click.command("build-packages")
@@ -46,11 +41,8 @@ def build_packages_command(path: Path, target: str, output_dir: Path, cxx: str) 
     machine, with the headers of the torch of their compilation: from this Python, or from the one
     that the environment variable NEML2_CAPI_COMPILER names. NEML2 is not needed.
     """
-    try:
-        for package in copy_for(path, output_dir, System(target), cxx):
-            click.echo(f"wrote {package}")
-    except RebuildError as error:
-        raise click.ClickException(str(error)) from error
+    for package in copy_for(path, output_dir, System(target), cxx):
+        click.echo(f"wrote {package}")
 
 
 def copy_for(artifact: Path, into: Path, system: System, cxx: str = "") -> list[Path]:
@@ -85,10 +77,7 @@ def copy_for(artifact: Path, into: Path, system: System, cxx: str = "") -> list[
 
 def _keep_kernels(file: Path, root: Path, copy: Path, packages: Sequence[Path]) -> None:
     """Let kernels that fitted the packages of the artifact fit the packages of the copy."""
-    try:
-        document = read_metadata(file.parent)
-    except KernelError as error:
-        raise RebuildError(str(error)) from error
+    document = read_metadata(file.parent)
     for entry in document["kernels"]:
         package = Path(entry["package"])
         if package not in packages:

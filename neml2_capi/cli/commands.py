@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from neml2_capi import Error, __version__
-from neml2_capi._ffi.refusals import reason_of
+from neml2_capi._ffi.refusals import Refusal, reason_of
 
 _COMMANDS = {
     "inspect": "What an artifact takes, gives and was compiled for.",
@@ -54,6 +54,8 @@ class Commands(click.Group):
             raise
         except Error as error:
             raise click.ClickException("; ".join(str(error).splitlines())) from error
+        except Refusal as error:
+            raise click.ClickException(str(error)) from error
         except OSError as error:
             where = f"{error.filename}: " if error.filename is not None else ""
             raise click.ClickException(f"{where}{reason_of(error)}") from error

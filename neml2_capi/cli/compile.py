@@ -263,13 +263,10 @@ def _kernel_targets(system: System) -> list[str]:
 
 def _rebuild_packages(scratch: Path, system: System, python: str, cxx: str) -> None:
     """Compile again what neml2-compile has written."""
-    try:
-        headers = torch_headers(python)
-        for file in sorted(scratch.glob("*.json")):
-            package = Path(json.loads(file.read_text(encoding="utf-8"))["package"])
-            rebuild(package, system, headers, cxx)
-    except RebuildError as error:
-        raise click.ClickException(str(error)) from error
+    headers = torch_headers(python)
+    for file in sorted(scratch.glob("*.json")):
+        package = Path(json.loads(file.read_text(encoding="utf-8"))["package"])
+        rebuild(package, system, headers, cxx)
 
 
 def _target_of_packages(targets: tuple[str, ...], kernels: str) -> str:
@@ -293,7 +290,7 @@ def _write_kernels(
         folders = collect(scratch)
     except KernelError as error:
         if staging:
-            raise click.ClickException(str(error)) from error
+            raise
         click.echo(f"Warning: there are no kernels: {error}", err=True)
         return []
     for folder in folders:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from neml2_capi.cli import options
 from neml2_capi.cli.findings import Finding, examine, packages_there, runtimes
 from neml2_capi.cli.inexact import inexact_operators
 from neml2_capi.cli.runtimes import Choice
-from neml2_capi.cli.screen import console, table
+from neml2_capi.cli.screen import console, print_json, table
 from neml2_capi.cli.trial import attempt
 
 
@@ -60,17 +59,18 @@ def doctor_command(
         findings += trial.findings
         notes += trial.notes
     if as_json:
-        document = {
-            "artifact": str(path),
-            "will_run": not findings,
-            "findings": [asdict(finding) for finding in findings],
-            "runtimes": [asdict(choice) for choice in choices],
-            "notes": notes,
-            "kernels_because": [asdict(finding) for finding in found.replaced],
-            "packages": [asdict(need) for need in needs],
-            "machine": asdict(here),
-        }
-        click.echo(json.dumps(document, indent=2))
+        print_json(
+            {
+                "artifact": str(path),
+                "will_run": not findings,
+                "findings": [asdict(finding) for finding in findings],
+                "runtimes": [asdict(choice) for choice in choices],
+                "notes": notes,
+                "kernels_because": [asdict(finding) for finding in found.replaced],
+                "packages": [asdict(need) for need in needs],
+                "machine": asdict(here),
+            }
+        )
     else:
         if needs:
             console().print(_table(needs, here))

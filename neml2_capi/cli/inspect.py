@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from neml2_capi.cli import options
-from neml2_capi.cli.screen import console, shape, table
+from neml2_capi.cli.screen import console, print_json, shape, table
 from neml2_capi.cli.summary import summary
 
 _MOST_VALUES = 4
@@ -31,7 +31,7 @@ def inspect_command(path: Path, dtype: str | None, as_json: bool) -> None:
     """
     document = summary(path, dtype)
     if as_json:
-        click.echo(json.dumps(document, indent=2))
+        print_json(document)
         return
     screen = console()
     for part in _parts(document):
@@ -122,10 +122,7 @@ def _values(values: list[float]) -> str:
 
 
 def _size(variable: Mapping[str, Any]) -> int:
-    size = 1
-    for length in (*variable["sub_batch_shape"], *variable["base_shape"]):
-        size *= length
-    return size
+    return math.prod((*variable["sub_batch_shape"], *variable["base_shape"]))
 
 
 def _derivatives(document: Mapping[str, Any]) -> list[tuple[str, str]]:

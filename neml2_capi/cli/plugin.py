@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from neml2_capi.cli import options
-from neml2_capi.plugin import HOSTS, PluginError, make
-from neml2_capi.umat import DraftError
+from neml2_capi.plugin import HOSTS, make
 
 
 @click.command("plugin")
@@ -45,9 +44,5 @@ def plugin_command(
     Abaqus and others find umat_ in it. Of several artifacts the one counts whose name the host
     passes, CMNAME: the name of its mapping file, or of its folder.
     """
-    try:
-        lines = make(paths, output, mapping=mappings or None, host=host or "", packages=packages)
-    except (PluginError, DraftError) as error:
-        raise click.ClickException(str(error)) from error
-    for line in lines:
+    for line in make(paths, output, mapping=mappings or None, host=host or "", packages=packages):
         click.echo(line)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import zip_longest
@@ -19,7 +17,7 @@ from neml2_capi.artifact.files import metadata_file
 from neml2_capi.cli import options
 from neml2_capi.cli.capsule import Capsule, read_capsule
 from neml2_capi.cli.rerun import STATUS, Outcome, Rerun, chosen, rerun
-from neml2_capi.cli.screen import console, table
+from neml2_capi.cli.screen import console, print_json, table
 
 _MOST_SHOWN = 8  # of points, if none is named
 
@@ -71,7 +69,7 @@ def replay_command(
                 param_hint="--point",
             )
     if as_json:
-        click.echo(json.dumps(_document(capsule, result, differences, points), indent=2))
+        print_json(_document(capsule, result, differences, points))
     else:
         _show(console(), capsule, result, differences, points)
     context.exit(0 if result.reproduced else 1)
@@ -88,17 +86,8 @@ def _document(
         "differences": differences,
         "status": result.status,
         "message": result.message,
-        "points": [_finite({**asdict(outcome), "exact": outcome.exact}) for outcome in shown],
+        "points": [{**asdict(outcome), "exact": outcome.exact} for outcome in shown],
     }
-
-
-def _finite(value: Any) -> Any:
-    """None for NaN and infinity, which JSON has not."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 # ------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -15,11 +14,11 @@ from numpy.typing import NDArray
 from rich.text import Text
 
 from neml2_capi import Model, Results, StepError
-from neml2_capi._ffi.outside import require_outside, written
+from neml2_capi._ffi.outside import require_outside
 from neml2_capi.cli import options
 from neml2_capi.cli.driver_file import Run, format_of, load
 from neml2_capi.cli.plot import plot, require_matplotlib
-from neml2_capi.cli.screen import console, table
+from neml2_capi.cli.screen import console, print_json, require_new, table, write_new
 from neml2_capi.cli.template import template
 from neml2_capi.driver.tables import axes_of
 
@@ -109,9 +108,10 @@ def run_command(
     hidden = plotted - {*run.variables}
     results = found.without(hidden)
     columns = results.columns()
-    _write(run, results)
+    if run.output is not None:
+        results._save(run.output, run.format)
     if as_json:
-        click.echo(json.dumps(_summary(run, results, columns, seconds, failure), indent=2))
+        print_json(_summary(run, results, columns, seconds, failure))
     else:
         _show(run, results, columns, seconds)
     if pairs:
@@ -140,25 +140,16 @@ def _check_output(run: Run) -> None:
 
 
 def _write_template(artifact: Path, output: Path | None) -> None:
+    require_new(output)
+    from_there = os.path.relpath(artifact, output.parent) if output else str(artifact)
     with Model(artifact) as model:
-        if output is None:
-            click.echo(template(model, str(artifact), "FILE.toml"), nl=False)
-            return
-        if output.is_file():
-            raise click.ClickException(f"{output} is there already, and is not overwritten")
-        with written(output, "the template") as file:
-            relative = os.path.relpath(artifact, output.parent)
-            file.write(template(model, relative, output.name).encode())
+        text = template(model, from_there, output.name if output else "FILE.toml")
+    write_new(output, "the template", text)
 
 
 # ------------------------------------------------------------------------------------------------
 # Results
 # ------------------------------------------------------------------------------------------------
-
-
-def _write(run: Run, results: Results) -> None:
-    if run.output is not None:
-        results._save(run.output, run.format)
 
 
 def _points(run: Run) -> list[list[Any]]:
@@ -186,7 +177,7 @@ def _summary(
         "output": str(run.output) if run.output else None,
         "points": _points(run),
         "results": {name: list(np.shape(value)) for name, value in results.items()},
-        "last": {name: _known(columns[name][-1]) for name in columns},
+        "last": {name: values[-1].tolist() for name, values in columns.items()},
     }
 
 
@@ -224,10 +215,3 @@ def _extremes(values: NDArray[Any]) -> list[float]:
         *((finite.min(), finite.max()) if finite.size else (np.nan, np.nan)),
         *(last.min(), last.max()),
     ]
-
-
-def _known(values: NDArray[Any]) -> Any:
-    """Numbers and lists of them; None for NaN, which JSON has not."""
-    known = np.asarray(values).astype(object)
-    known[~np.isfinite(values)] = None
-    return known.tolist()

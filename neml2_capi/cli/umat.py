@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from neml2_capi._ffi.outside import require_outside, written
 from neml2_capi.cli import options
-from neml2_capi.umat import DraftError, draft
+from neml2_capi.cli.screen import require_new, write_new
+from neml2_capi.umat import draft
 
 
 @click.command("umat")
@@ -35,16 +35,5 @@ def umat_command(path: Path, output: Path | None, host: str | None, **names: str
     Which variable is the strain, the stress, a state and a constant is guessed from the names: read
     the draft, and change what is not so. `neml2-capi plugin` takes it with --mapping.
     """
-    if output:
-        require_outside(output)
-        if output.is_file():
-            raise click.ClickException(f"{output} is there already, and is not overwritten")
-    try:
-        text = draft(path, output, host=host or "", **names)
-    except DraftError as error:
-        raise click.ClickException(str(error)) from error
-    if output:
-        with written(output, "the mapping") as file:
-            file.write(text.encode())
-    else:
-        click.echo(text, nl=False)
+    require_new(output)
+    write_new(output, "the mapping", draft(path, output, host=host or "", **names))

@@ -22,6 +22,7 @@ from typing import Any
 from neml2_capi._document import FILE_NAME, MAYBE, read_json
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.outside import require_outside
+from neml2_capi._ffi.refusals import Refusal
 from neml2_capi.artifact.lock import locked
 from neml2_capi.kernels.prepare import prepared_kernels
 from neml2_capi.kernels.program import Array, Program, no_search_for_cycles
@@ -80,7 +81,7 @@ HEADERS = ("neml2_kernel.h", "lanes.h", "powers.h", "trigonometry.h", "special.h
 Json = dict[str, Any]
 
 
-class KernelError(Exception):
+class KernelError(Refusal):
     """What cannot be done with kernels, with the file concerned and what to do."""
 
 

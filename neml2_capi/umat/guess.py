@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.refusals import Refusal
 from neml2_capi._ffi.variables import Variable, Variables
 from neml2_capi.model import Model
 from neml2_capi.umat.properties import ENERGIES, KINDS, Mapping, Parameter, State, size_of
@@ -15,7 +16,7 @@ TIMES = ("t", "time")
 TEMPERATURES = ("T", "temperature")
 
 
-class DraftError(ValueError):
+class DraftError(Refusal, ValueError):
     """The artifact cannot be driven by UMAT as it is, or what its variables mean is unclear."""
 
 

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, TypeVar
 
 from neml2_capi._document import Node
 from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.refusals import Refusal
 from neml2_capi._ffi.variables import Variable, Variables
 
 #: Outputs that are energies per volume.
@@ -33,7 +34,7 @@ _SIZES = {"scalar": 1, "vector": 3, "symmetric": 6, "tensor": 9}
 _MOST = 2**31 - 1000
 
 
-class PluginError(ValueError):
+class PluginError(Refusal, ValueError):
     """There can be no plug-in of the artifact as it is, or the mapping is wrong."""
 
 

@@ -525,7 +525,7 @@ def test_bench_takes_states_from_a_file(artifacts: Artifacts, tmp_path: Path) ->
     np.savez(file, strain=np.zeros((2, 6)))
     assert "no array of the inputs" in error("bench", artifacts[name], "--inputs", file)
     file.write_text("no arrays")
-    assert "is not an npz file" in error("bench", artifacts[name], "--inputs", file)
+    assert "expected a file of numpy.savez()" in error("bench", artifacts[name], "--inputs", file)
 
 
 def test_bench_takes_a_scheduler_from_a_file(artifacts: Artifacts, tmp_path: Path) -> None:
