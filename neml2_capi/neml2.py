@@ -13,7 +13,7 @@ compiled extension is not needed. For NEML2 3.1; what it loaded before keeps its
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -56,6 +56,16 @@ def _raising_neml2(method: _Method) -> _Method:
             raise known from error
 
     return wrapper  # type: ignore[return-value]
+
+
+def _of_model(method: Callable[..., Any]) -> Any:
+    """`method` of a Model, as a method of what has a model."""
+
+    @functools.wraps(method)
+    def wrapper(self: Any, *arguments: Any, **named: Any) -> Any:
+        return method(self.model, *arguments, **named)
+
+    return wrapper
 
 
 class Model(_Model):
@@ -117,7 +127,8 @@ class AOTIModel(torch.nn.Module):  # type: ignore[misc]
     """What `type = AOTIModel` of an input file is: a compiled model, called as NEML2's are.
 
     The outputs carry no gradient. Any number of threads may call one model. `model` is the
-    neml2_capi.torch.Model behind it.
+    neml2_capi.torch.Model behind it, whose functions jvp(), jacobian(), param_jacobian(),
+    param_vjp() and named_parameters() are here, too.
     """
 
     # The section of the input file, and what a block of this type may say there.
@@ -245,130 +256,14 @@ class AOTIModel(torch.nn.Module):  # type: ignore[misc]
         return _with_sites(variable, tensor, value.sub_batch_ndim) if typed else tensor
 
     # --------------------------------------------------------------------------------------------
-    # Derivatives and parameters: torch tensors by name, as in neml2_capi.Model
+    # Derivatives and parameters, by the model: torch tensors by name
     # --------------------------------------------------------------------------------------------
 
-    def jvp(
-        self,
-        inputs: Mapping[str, Any],
-        tangents: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Evaluate the model and its derivative along tangents, as in neml2_capi.Model.
-
-        Parameters
-        ----------
-        inputs : mapping of str to torch.Tensor
-            Every input by name.
-        tangents : mapping of str to torch.Tensor
-            Directions by input.
-        param_overrides : mapping of str to torch.Tensor, optional
-            Values of parameters in this call only.
-
-        Returns
-        -------
-        outputs : dict of str to torch.Tensor
-            The outputs by name.
-        derivatives : dict of str to torch.Tensor
-            Their derivatives, by output.
-
-        Raises
-        ------
-        ConvergenceError
-            Points of an implicit model did not converge.
-        """
-        return self.model.jvp(inputs, tangents, param_overrides)
-
-    def jacobian(
-        self, inputs: Mapping[str, Any], param_overrides: Mapping[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """Evaluate the model and its Jacobian, as in neml2_capi.Model.
-
-        Parameters
-        ----------
-        inputs : mapping of str to torch.Tensor
-            Every input by name.
-        param_overrides : mapping of str to torch.Tensor, optional
-            Values of parameters in this call only.
-
-        Returns
-        -------
-        outputs : dict of str to torch.Tensor
-            The outputs by name.
-        blocks : dict of str to dict of str to torch.Tensor
-            {output: {input: block}}, a block being (*B, *output_base, *input_base).
-
-        Raises
-        ------
-        ConvergenceError
-            Points of an implicit model did not converge.
-        """
-        return self.model.jacobian(inputs, param_overrides)
-
-    def param_jacobian(
-        self, inputs: Mapping[str, Any], param_overrides: Mapping[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """Evaluate the model and its derivatives with respect to promoted parameters.
-
-        Parameters
-        ----------
-        inputs : mapping of str to torch.Tensor
-            Every input by name.
-        param_overrides : mapping of str to torch.Tensor, optional
-            Values of parameters in this call only.
-
-        Returns
-        -------
-        outputs : dict of str to torch.Tensor
-            The outputs by name.
-        blocks : dict of str to dict of str to torch.Tensor
-            {output: {parameter: block}}, a block being (*B, *output_base, *parameter_base).
-
-        Raises
-        ------
-        ConvergenceError
-            Points of an implicit model did not converge.
-        """
-        return self.model.param_jacobian(inputs, param_overrides)
-
-    def param_vjp(
-        self,
-        inputs: Mapping[str, Any],
-        cotangents: Mapping[str, Any],
-        param_overrides: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
-        """Evaluate the gradients of sum(cotangent * output) with respect to parameters.
-
-        Parameters
-        ----------
-        inputs : mapping of str to torch.Tensor
-            Every input by name.
-        cotangents : mapping of str to torch.Tensor
-            Weights by output; one that is missing is zero.
-        param_overrides : mapping of str to torch.Tensor, optional
-            Values of parameters in this call only.
-
-        Returns
-        -------
-        dict of str to torch.Tensor
-            The gradients by parameter, each of its parameter's shape.
-
-        Raises
-        ------
-        ConvergenceError
-            Points of an implicit model did not converge.
-        """
-        return self.model.param_vjp(inputs, cotangents, param_overrides)
-
-    def named_parameters(self) -> Mapping[str, Any]:  # not the iterator of torch: as in NEML2
-        """Return the promoted parameters as a live mapping, as NEML2 does.
-
-        Returns
-        -------
-        mapping of str to torch.Tensor
-            Views by name: writing to one changes the model.
-        """
-        return self.model.named_parameters()
+    jvp = _of_model(Model.jvp)
+    jacobian = _of_model(Model.jacobian)
+    param_jacobian = _of_model(Model.param_jacobian)
+    param_vjp = _of_model(Model.param_vjp)
+    named_parameters = _of_model(Model.named_parameters)  # as in NEML2: not the iterator of torch
 
     def set_parameter(self, name: str, value: Any) -> None:
         """Replace a promoted parameter by a copy of a value.
