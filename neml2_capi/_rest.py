@@ -28,8 +28,7 @@ def plausible(
     inputs: dict[str, NDArray[np.float64]] = {}
     for variable in model.inputs:
         name = variable.name.split("~")[0]
-        sizes = (points, *variable.sub_batch_shape, *variable.base_shape)
-        value = np.zeros(sizes)
+        value = np.zeros((points, *variable.point_shape))
         if name in TEMPERATURES:
             value += _ROOM_TEMPERATURE
         elif variable.type in _IDENTITY:
@@ -39,7 +38,7 @@ def plausible(
         elif name in TIMES:
             value += 1.0
         elif np.issubdtype(variable.dtype, np.floating):
-            value += strain * random.standard_normal(sizes)
+            value += strain * random.standard_normal(value.shape)
         inputs[variable.name] = value.astype(variable.dtype)
     return inputs
 

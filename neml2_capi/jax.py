@@ -32,9 +32,10 @@ except ModuleNotFoundError as error:
         name="jax",
     ) from error
 
-from neml2_capi._ffi.errors import Error, FatalError, unknown_name
+from neml2_capi._ffi.errors import Error, FatalError
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.variables import Variable
+from neml2_capi._ffi.tensor import common_batch
+from neml2_capi._ffi.variables import Variable, variable_of
 from neml2_capi.model import Model
 
 __all__ = ["Function"]
@@ -67,15 +68,9 @@ class Function:
 
     def __init__(self, model: Model, outputs: Iterable[str] | None = None) -> None:
         self.model = model
-        known = {variable.name: variable for variable in model.outputs}
-        for name in outputs or ():
-            if name not in known:
-                raise unknown_name("output", name, known)
-        self._outputs = {name: known[name] for name in (known if outputs is None else outputs)}
-        self._variables: tuple[dict[str, Variable], dict[str, Variable]] = (
-            {variable.name: variable for variable in model.inputs},
-            {variable.name: variable for variable in model.parameters},
-        )
+        names = model.outputs.names if outputs is None else list(outputs)
+        self._outputs = {name: variable_of(model.outputs, name) for name in names}
+        self._variables = model.inputs, model.parameters
         self._shapes = {
             (pair.output, pair.variable): tuple(pair.shape)
             for pair in (*model.derivatives, *model.parameter_derivatives)
@@ -119,7 +114,7 @@ class Function:
         names = self.model.parameters
         renamed = {names.names[names.resolve(name)]: a for name, a in (parameters or {}).items()}
         given = self._checked(0, inputs), self._checked(1, renamed)
-        missing = [name for name in self._variables[0] if name not in given[0]]
+        missing = [name for name in self.model.inputs.names if name not in given[0]]
         if missing:
             raise FatalError(
                 f"missing inputs: {', '.join(missing)}. Every input must be given, history too",
@@ -138,42 +133,24 @@ class Function:
         """Arrays of jax, of the model's element type, whose shapes end as they should."""
         checked, known = {}, self._variables[kind]
         for name, value in given.items():
-            if name not in known:
-                raise unknown_name("input", name, known)
-            array, shape = jnp.asarray(value), _shape(known[name])
-            if array.shape[array.ndim - len(shape) :] != shape or array.ndim < len(shape):
-                raise FatalError(
-                    f"{('input', 'parameter')[kind]} {name!r} must be (*B, "
-                    f"{', '.join(map(str, shape))}); got {array.shape}",
-                    lib.NEML2_ERROR_SHAPE,
-                    name,
+            variable, array = variable_of(known, name), jnp.asarray(value)
+            label = known.labels[known.index_of[name]]
+            label.batch_of(array.shape, variable.point_shape)
+            if not np.can_cast(array.dtype, variable.dtype, "same_kind"):
+                raise label.refuse(
+                    f"must be {variable.dtype}; got {array.dtype}", lib.NEML2_ERROR_DTYPE
                 )
-            if not np.can_cast(array.dtype, known[name].dtype, "same_kind"):
-                raise FatalError(
-                    f"{name!r} must be {known[name].dtype}; got {array.dtype}",
-                    lib.NEML2_ERROR_DTYPE,
-                    name,
-                )
-            checked[name] = array.astype(known[name].dtype)
+            checked[name] = array.astype(variable.dtype)
         return checked
 
     def _batch(self, given: tuple[Arrays, Arrays]) -> tuple[int, ...]:
         """The common batch of all arrays."""
-        batches = [
-            array.shape[: array.ndim - len(_shape(known[name]))]
+        return common_batch(
+            (label, label.batch_of(arrays[label.name].shape, variable.point_shape))
             for known, arrays in zip(self._variables, given, strict=True)
-            for name, array in arrays.items()
-        ]
-        try:
-            batch: tuple[int, ...] = jnp.broadcast_shapes(*batches)
-        except ValueError as error:
-            told = ", ".join(
-                f"{name} {array.shape}" for arrays in given for name, array in arrays.items()
-            )
-            raise FatalError(
-                f"the batches of the arrays do not broadcast: {told}", lib.NEML2_ERROR_SHAPE
-            ) from error
-        return batch
+            for label, variable in zip(known.labels, known, strict=True)
+            if label.name in arrays
+        )
 
     def _value(self, inputs: Arrays, parameters: Arrays) -> dict[str, Any]:
         """The outputs."""
@@ -188,7 +165,7 @@ class Function:
 
     def _like(self, batch: tuple[int, ...]) -> dict[str, Any]:
         return {
-            name: jax.ShapeDtypeStruct(batch + _shape(variable), variable.dtype)
+            name: jax.ShapeDtypeStruct(batch + variable.point_shape, variable.dtype)
             for name, variable in self._outputs.items()
         }
 
@@ -232,7 +209,7 @@ class Function:
         def evaluated(*given: Any) -> Any:
             of_all = self._batch((given[0], given[1]))
             spread = [
-                {n: _spread(array, of_all, _shape(known[n])) for n, array in arrays.items()}
+                {n: _spread(array, of_all, known[n].point_shape) for n, array in arrays.items()}
                 for known, arrays in zip(self._variables, given, strict=True)
             ]
             wanted = {
@@ -249,13 +226,9 @@ class Function:
         return _on_host(evaluated, (self._like(batch), like), *primals)
 
 
-def _shape(variable: Variable) -> tuple[int, ...]:
-    return (*variable.sub_batch_shape, *variable.base_shape)
-
-
 def _of_rank(array: Any, rank: int, variable: Variable) -> Any:
     """The array with so many batch axes: vmap puts its own before them."""
-    return array.reshape((1,) * (rank + len(_shape(variable)) - array.ndim) + array.shape)
+    return array.reshape((1,) * (rank + len(variable.point_shape) - array.ndim) + array.shape)
 
 
 def _spread(array: Any, batch: tuple[int, ...], shape: tuple[int, ...]) -> Any:
@@ -292,7 +265,7 @@ def _on_host(function: Callable[..., Any], like: Any, *arguments: Any) -> Any:
 def _product(block: Any, shape: tuple[int, ...], tangent: Any, names: str, pair: _Pair) -> Any:
     """A block of this shape at each point times a tangent, (*B, sites, components)."""
     output, variable = pair
-    made, given = _shape(output), _shape(variable)
+    made, given = output.point_shape, variable.point_shape
     before = block.shape[: block.ndim - len(shape)]
     batch = tangent.shape[: tangent.ndim - len(given)]
     if shape == made + given:

@@ -30,11 +30,6 @@ class Component(NamedTuple):
     factor: float
 
 
-def point_shape(variable: Variable) -> tuple[int, ...]:
-    """The shape of a variable at one point."""
-    return variable.sub_batch_shape + variable.base_shape
-
-
 def components(variable: Variable) -> list[Component]:
     """In row-major order. Types without names for their components count them from 0."""
     return list(_components(variable))

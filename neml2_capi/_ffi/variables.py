@@ -168,6 +168,13 @@ class Variables(Sequence[Variable]):
         return repr(self._variables)
 
 
+def variable_of(variables: Variables, name: str) -> Variable:
+    """The variable of exactly this name; UnknownNameError if there is none."""
+    if name not in variables.index_of:
+        raise unknown_name(variables.kind, name, variables.names)
+    return variables[variables.index_of[name]]
+
+
 def read_variables(model: Any, kind: int) -> Variables:
     """The variables of one kind, NEML2_INPUT for example, of a model handle."""
     positions = counted(lib.neml2_model_variable_count, model, kind)

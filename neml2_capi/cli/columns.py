@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neml2_capi._ffi.components import column, components, point_shape
+from neml2_capi._ffi.components import column, components
 from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.variables import Variable
@@ -45,7 +45,7 @@ class Columns(Mapping[str, Array]):
 
     def variable(self, name: str, variable: Variable) -> Array:
         """(rows, *B, *point shape): one array, or a column for each component."""
-        shape = point_shape(variable)
+        shape = variable.point_shape
         if name in self or not shape:
             array = self[name]
             if array.ndim <= len(shape) or array.shape[array.ndim - len(shape) :] != shape:

@@ -23,13 +23,13 @@ def _dangling(description: Description) -> Iterator[str]:
     parameters = {parameter["name"] for parameter in description["parameters"]}
     known = set(inputs)
     for index, segment in enumerate(description["segments"]):
-        for name in _taken(segment):
+        for name in inputs_of(segment):
             if name not in known:
                 yield f"segments[{index}] takes {name!r}, which no input nor earlier segment gives"
         for name in segment["parameters"]:
             if name not in parameters:
                 yield f"segments[{index}] takes the parameter {name!r}, which there is not"
-        known.update(_given(segment))
+        known.update(outputs_of(segment))
     for name in sorted(outputs - known):
         yield f"no segment gives the output {name!r}"
     for key, variables in (("derivatives", inputs), ("parameter_derivatives", parameters)):
@@ -38,13 +38,13 @@ def _dangling(description: Description) -> Iterator[str]:
                 yield f"{key} has the pair {pair['output']}:{pair['input']}, which there is not"
 
 
-def _taken(segment: Mapping[str, Any]) -> list[str]:
-    if segment["kind"] == "forward":
-        return list(segment["inputs"])
-    return _members(segment["givens"])
+def inputs_of(segment: Mapping[str, Any]) -> list[str]:
+    """The variables that a segment takes."""
+    return list(segment["inputs"]) if segment["kind"] == "forward" else _members(segment["givens"])
 
 
-def _given(segment: Mapping[str, Any]) -> list[str]:
+def outputs_of(segment: Mapping[str, Any]) -> list[str]:
+    """The variables that a segment gives."""
     return segment["outputs"] if segment["kind"] == "forward" else _members(segment["unknowns"])
 
 

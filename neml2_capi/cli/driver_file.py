@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from neml2_capi import FatalError, Model, Results, drive
 from neml2_capi._document import Node
 from neml2_capi._ffi.components import column as column_name
-from neml2_capi._ffi.components import components, point_shape
+from neml2_capi._ffi.components import components
 from neml2_capi._ffi.variables import Variable
 from neml2_capi.artifact.files import DTYPES
 from neml2_capi.cli.signals import KINDS, WITH_FILE, Signal, column, equally_long, kind_of, signal
@@ -251,7 +251,7 @@ def _of_components(node: Node, variable: Variable, times: Array) -> Any:
     parts, constants = [], []
     for name, entry in node.table().items():
         entry.must_be_in([*filter(None, known), *KINDS], name, "key")
-        unit = np.zeros(point_shape(variable))
+        unit = np.zeros(variable.point_shape)
         unit[known[name].place] = known[name].factor
         made, constant = signal(entry, times)
         parts.append((unit, made))
@@ -261,7 +261,7 @@ def _of_components(node: Node, variable: Variable, times: Array) -> Any:
 
 def _direction(node: Node, variable: Variable) -> Array:
     """What a signal of a whole variable is times."""
-    shape = point_shape(variable)
+    shape = variable.point_shape
     if "direction" not in node:
         if shape:
             raise node.refuse(
@@ -278,7 +278,7 @@ def _composed(
     node: Node, variable: Variable, parts: list[tuple[Array, Signal]], times: Array, constant: bool
 ) -> Any:
     """The sum of units times signals."""
-    shape = point_shape(variable)
+    shape = variable.point_shape
     ones = (1,) * len(shape)
 
     def force(time: float) -> Array:
@@ -297,7 +297,7 @@ def _composed(
 
 def _over_time(value: Array, variable: Variable) -> Array:
     """A constant as drive() takes it: with an axis of times, if there is one value per point."""
-    return value if value.shape == point_shape(variable) else value[np.newaxis]
+    return value if value.shape == variable.point_shape else value[np.newaxis]
 
 
 # ------------------------------------------------------------------------------------------------
@@ -307,7 +307,7 @@ def _over_time(value: Array, variable: Variable) -> Array:
 
 def _values(node: Node, variable: Variable, *, batched: bool = True) -> Array:
     """An array as it is stored, or a table of components; one, or one for each point."""
-    shape = point_shape(variable)
+    shape = variable.point_shape
     if node.is_table:
         known = {component.name: component for component in components(variable)}
         value = np.zeros(shape)
@@ -326,7 +326,7 @@ def _described(variable: Variable) -> str:
     names = [component.name for component in components(variable)]
     if names == [""]:
         return "a number"
-    size = " x ".join(map(str, point_shape(variable)))
+    size = " x ".join(map(str, variable.point_shape))
     shown = ", ".join(names[:9]) + (", ..." if len(names) > 9 else "")
     mandel = " in Mandel notation" if variable.type == "SR2" else ""
     return f"{size} numbers{mandel}, or a table of the components {shown}"

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neml2_capi import ConvergenceError, Error, FatalError, Model
-from neml2_capi._ffi.components import point_shape
 from neml2_capi._ffi.library import lib
 from neml2_capi.cli.capsule import Capsule
 
@@ -118,7 +117,7 @@ def _require_fit(model: Model, capsule: Capsule) -> None:
         ("tangent", model.inputs, capsule.tangents),
         ("cotangent", model.outputs, capsule.cotangents),
     ):
-        shapes = {variable.name: point_shape(variable) for variable in variables}
+        shapes = {variable.name: variable.point_shape for variable in variables}
         missing = set(shapes) - set(arrays) if kind in ("input", "parameter") else set()
         wrong = {
             name
@@ -140,7 +139,7 @@ def _forward(
     """The report, and the last iterates of points that failed."""
     inputs = _points(model, capsule, rows)
     parameters = {
-        variable.name: _of_rows(capsule.parameters[variable.name], point_shape(variable), rows)
+        variable.name: _of_rows(capsule.parameters[variable.name], variable.point_shape, rows)
         for variable in model.parameters
     }
     try:
@@ -179,7 +178,7 @@ def _points(model: Model, capsule: Capsule, rows: slice = slice(None)) -> dict[s
     """The inputs, with a value for each point."""
     arrays = {}
     for variable in model.inputs:
-        shape = point_shape(variable)
+        shape = variable.point_shape
         value = capsule.inputs[variable.name]
         all_rows = np.broadcast_to(value, (len(capsule.points), *shape))
         arrays[variable.name] = np.ascontiguousarray(all_rows[rows])

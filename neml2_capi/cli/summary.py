@@ -18,6 +18,7 @@ from neml2_capi.artifact.files import (
     packages_of,
     read_package,
 )
+from neml2_capi.cli.consistency import inputs_of, outputs_of
 from neml2_capi.cli.kernel_summary import kernels_of, stand_in
 from neml2_capi.cli.runtimes import choose
 
@@ -134,20 +135,12 @@ def _is_implicit(description: Description) -> bool:
 
 
 def _segment(segment: Mapping[str, Any]) -> dict[str, Any]:
-    if segment["kind"] == "forward":
-        inputs, outputs = segment["inputs"], segment["outputs"]
-    else:
-        inputs, outputs = _members(segment["givens"]), _members(segment["unknowns"])
     return {
         "kind": segment["kind"],
-        "inputs": inputs,
-        "outputs": outputs,
+        "inputs": inputs_of(segment),
+        "outputs": outputs_of(segment),
         "parameters": segment["parameters"],
         "linear_solver": segment["krylov"]["method"] if segment.get("krylov") else None,
         "substepping_levels": segment.get("max_substepping_level", 0),
         "packages": list(dict.fromkeys(packages_named(segment))),
     }
-
-
-def _members(groups: list[Mapping[str, Any]]) -> list[str]:
-    return [variable["name"] for group in groups for variable in group["variables"]]

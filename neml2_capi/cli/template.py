@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from neml2_capi import Model
-from neml2_capi._ffi.components import column, components, point_shape
+from neml2_capi._ffi.components import column, components
 from neml2_capi._ffi.variables import Variable
 from neml2_capi._rest import plausible
 from neml2_capi.cli.driver_file import prescribed
@@ -60,7 +60,7 @@ def _sections(model: Model) -> Iterator[str]:
     initial = [v for v in model.outputs if any(h.output == v.name for h in model.histories)]
     yield "\n# Values at the first time; 0 if nothing is said.\n[initial]\n"
     for variable in initial:
-        value = json.dumps(np.zeros(point_shape(variable)).tolist())
+        value = json.dumps(np.zeros(variable.point_shape).tolist())
         yield f"# {_key(variable.name)} = {value}   # {_type(variable)}\n"
     yield "\n# In place of the artifact's own.\n[parameters]\n"
     stored = model.named_parameters()
@@ -83,7 +83,7 @@ def _sections(model: Model) -> Iterator[str]:
         pairs = [f"{d.output}:{d.variable}" for d in model.derivatives]
         yield f"# derivatives = {json.dumps(pairs)}\n"
     yield "# report = true   # Newton's iterations, and more\n"
-    x = next((v for v in forces if point_shape(v)), None)
+    x = next((v for v in forces if v.point_shape), None)
     y = model.outputs[0]
     abscissa = column(x.name, components(x)[0]) if x else "t"
     curve = f"{abscissa}:{column(y.name, components(y)[0])}"
@@ -107,7 +107,7 @@ def _force(variable: Variable, model: Model) -> str:
 
 
 def _type(variable: Variable) -> str:
-    sizes = point_shape(variable)
+    sizes = variable.point_shape
     return f"{variable.type} {shape(sizes)}" if sizes else variable.type
 
 

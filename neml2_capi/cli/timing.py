@@ -33,7 +33,10 @@ def operations(model: Model) -> dict[str, Callable[[Arrays], Any]]:
     """Those that the artifact was compiled for, by name."""
     found: dict[str, Callable[[Arrays], Any]] = {"forward": model.forward}
     if model.derivatives:
-        found["jvp"] = lambda inputs: model.jvp(inputs, _ones(inputs, {*_variables(model)}))
+        varied = {derivative.variable for derivative in model.derivatives}
+        found["jvp"] = lambda inputs: model.jvp(
+            inputs, {name: np.ones_like(inputs[name]) for name in varied}
+        )
         found["vjp"] = lambda inputs: model.vjp(inputs, _cotangents(model, inputs))
         found["jacobian"] = model.jacobian
     if model.parameter_derivatives:
@@ -105,20 +108,9 @@ def _repeated(value: NDArray[Any], points: int) -> NDArray[Any]:
     return np.ascontiguousarray(np.resize(value, (points, *value.shape[1:])))
 
 
-def _variables(model: Model) -> Iterator[str]:
-    for derivative in model.derivatives:
-        yield derivative.variable
-
-
-def _ones(arrays: Arrays, names: set[str]) -> dict[str, NDArray[Any]]:
-    return {name: np.ones_like(value) for name, value in arrays.items() if name in names}
-
-
 def _cotangents(model: Model, inputs: Arrays) -> dict[str, NDArray[Any]]:
     points = len(next(iter(inputs.values())))
     return {
-        variable.name: np.ones(
-            (points, *variable.sub_batch_shape, *variable.base_shape), variable.dtype
-        )
+        variable.name: np.ones((points, *variable.point_shape), variable.dtype)
         for variable in model.outputs
     }

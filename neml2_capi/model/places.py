@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,15 +11,29 @@ from neml2_capi._ffi.errors import unknown_name
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.strings import c_string
 from neml2_capi._ffi.tensor import Label
-from neml2_capi._ffi.variables import Derivative, Variable, Variables
+from neml2_capi._ffi.variables import Variables, variable_of
 from neml2_capi.model.binding import Place
 from neml2_capi.model.evaluation import check_mapping
 from neml2_capi.model.reports import REPORTS
 from neml2_capi.model.signature import Signature
 
+#: Of a kind of array: whose it is, its role for the library, and what stands before its name.
+_ROLES = {
+    "inputs": ("inputs", lib.NEML2_INPUT, ""),
+    "outputs": ("outputs", lib.NEML2_OUTPUT, ""),
+    "parameters": ("parameters", lib.NEML2_PARAMETER, ""),
+    "tangents": ("inputs", lib.NEML2_TANGENT, "tangent of "),
+    "cotangents": ("outputs", lib.NEML2_COTANGENT, "cotangent of "),
+    "jvps": ("outputs", lib.NEML2_JVP, "derivative of "),
+}
+_ADJOINTS = {
+    "inputs": ("inputs", lib.NEML2_ADJOINT, "adjoint of "),
+    "parameters": ("parameters", lib.NEML2_PARAMETER_ADJOINT, "adjoint of "),
+}
+
 
 class Places:
-    """The places of a call: for each kind of array a method that looks a name up."""
+    """The places of a call, which are looked up by name."""
 
     def __init__(self, model: Signature, call: Any) -> None:
         self._model, self._call = model, call
@@ -30,45 +44,43 @@ class Places:
         key = (group, *names)
         place = self._known.get(key)
         if place is None:
-            place = self._known[key] = getattr(self, group)(*names)
+            if group == "derivatives":
+                place = self._block(*names)
+            elif group == "report":
+                place = self._report(*names)
+            else:
+                place = self._array(group, *names)
+            self._known[key] = place
         return place
 
-    def inputs(self, name: str) -> Place:
-        return self._of("inputs", self._model.inputs, name, lib.NEML2_INPUT)
+    def _array(self, group: str, name: str) -> Place:
+        model = self._model
+        by = self._differentiated(name) if group == "adjoints" else ""
+        of, role, prefix = _ADJOINTS[by] if by else _ROLES[group]
+        variables: Variables = getattr(model, of)
+        if of == "parameters":
+            name = variables.names[variables.resolve(name)]
+        variable = variable_of(variables, name)
+        place = Place(
+            (group, name),
+            Label(prefix + variables.kind, name),
+            variable.point_shape,
+            np.dtype(variable.dtype),
+            lib.neml2_call_bind,
+            (role, c_string(name)),
+        )
+        if by:
+            return self._compiled(place, name in (d.variable for d in model.compiled[by]))
+        is_there = group != "jvps" or name in (d.output for d in model.derivatives)
+        return self._compiled(place, is_there)
 
-    def outputs(self, name: str) -> Place:
-        return self._of("outputs", self._model.outputs, name, lib.NEML2_OUTPUT)
-
-    def parameters(self, name: str) -> Place:
-        parameters = self._model.parameters
-        full = parameters.names[parameters.resolve(name)]
-        return self._of("parameters", parameters, full, lib.NEML2_PARAMETER)
-
-    def tangents(self, name: str) -> Place:
-        inputs = self._model.inputs
-        return self._of("tangents", inputs, name, lib.NEML2_TANGENT, "tangent of ")
-
-    def cotangents(self, name: str) -> Place:
-        outputs = self._model.outputs
-        return self._of("cotangents", outputs, name, lib.NEML2_COTANGENT, "cotangent of ")
-
-    def jvps(self, name: str) -> Place:
-        outputs = self._model.outputs
-        place = self._of("jvps", outputs, name, lib.NEML2_JVP, "derivative of ")
-        return self._compiled(place, name in (d.output for d in self._model.derivatives))
-
-    def adjoints(self, name: str) -> Place:
-        kind, variables, derivatives = self._differentiated(name)
-        full = variables.names[variables.resolve(name)]
-        role = lib.NEML2_ADJOINT if kind == lib.NEML2_INPUT else lib.NEML2_PARAMETER_ADJOINT
-        place = self._of("adjoints", variables, full, role, "adjoint of ")
-        return self._compiled(place, full in (d.variable for d in derivatives))
-
-    def derivatives(self, output: str, name: str) -> Place:
-        kind, variables, derivatives = self._differentiated(name)
+    def _block(self, output: str, name: str) -> Place:
+        by = self._differentiated(name)
+        variables: Variables = getattr(self._model, by)
         variable = variables.names[variables.resolve(name)]
-        _find(self._model.outputs, output)
-        shapes = {(d.output, d.variable): d.shape for d in derivatives}
+        variable_of(self._model.outputs, output)
+        shapes = {(d.output, d.variable): d.shape for d in self._model.compiled[by]}
+        kind = lib.NEML2_INPUT if by == "inputs" else lib.NEML2_PARAMETER
         place = Place(
             ("derivatives", output, variable),
             Label("derivative", f"{output}:{variable}"),
@@ -79,33 +91,20 @@ class Places:
         )
         return self._compiled(place, (output, variable) in shapes)
 
-    def report(self, name: str) -> Place:
+    def _report(self, name: str) -> Place:
         if name not in REPORTS:
             raise unknown_name("report", name, REPORTS)
         kind, dtype = REPORTS[name]
         label, binds = Label("report", name), lib.neml2_call_bind_report
         return Place(("report", name), label, (), np.dtype(dtype), binds, (kind,))
 
-    def _of(
-        self, group: str, variables: Variables, name: str, role: int, prefix: str = ""
-    ) -> Place:
-        variable = _find(variables, name)
-        return Place(
-            (group, name),
-            Label(prefix + variables.kind, name),
-            variable.point_shape,
-            np.dtype(variable.dtype),
-            lib.neml2_call_bind,
-            (role, c_string(name)),
-        )
-
-    def _differentiated(self, name: str) -> tuple[int, Variables, Iterable[Derivative]]:
-        """The inputs or the parameters, if `name` is one, and their derivatives."""
+    def _differentiated(self, name: str) -> str:
+        """Of what a derivative by `name` is: "inputs" or, if it is one, "parameters"."""
         model = self._model
         if name in model.inputs.index_of or not len(model.parameters):
-            _find(model.inputs, name)
-            return lib.NEML2_INPUT, model.inputs, model.derivatives
-        return lib.NEML2_PARAMETER, model.parameters, model.parameter_derivatives
+            variable_of(model.inputs, name)
+            return "inputs"
+        return "parameters"
 
     def _compiled(self, place: Place, compiled: bool) -> Place:
         """`place`; the library's own error if that derivative was not compiled."""
@@ -137,14 +136,8 @@ def _block_requests(model: Signature, places: Places, values: Any) -> Iterator[t
     check_mapping("derivatives", values)
     for output, blocks in values.items():
         if blocks is True:
-            _find(model.outputs, output)
+            variable_of(model.outputs, output)
             blocks = {d.variable: True for d in model.derivatives if d.output == output}
         check_mapping(f"derivatives[{output!r}]", blocks)
         for name, value in blocks.items():
             yield places.at("derivatives", output, name), value
-
-
-def _find(variables: Variables, name: str) -> Variable:
-    if name not in variables.index_of:
-        raise unknown_name(variables.kind, name, variables.names)
-    return variables[variables.index_of[name]]

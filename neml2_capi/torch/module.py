@@ -12,6 +12,7 @@ import torch
 from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import require_dense
+from neml2_capi._ffi.variables import variable_of
 from neml2_capi.model import Model as _Model
 from neml2_capi.model.evaluation import check_mapping
 from neml2_capi.model.scheduler import Scheduler
@@ -94,8 +95,7 @@ class Module(torch.nn.Module):  # type: ignore[misc]
             trained = {model.parameters.resolve(name) for name in parameters}
         names = list(model.outputs.names if outputs is None else outputs)
         for name in names:
-            if name not in model.outputs.index_of:
-                raise unknown_name("output", name, model.outputs.names)
+            variable_of(model.outputs, name)
         self._open(model, names)
         self._attributes: dict[str, str] = {}
         for index, (name, value) in enumerate(model.named_parameters().items()):
