@@ -106,10 +106,11 @@ Arguments given_parameters(const model::Model& model, neml2_tensor* const* handl
   return promoted;
 }
 
-void Results::add(const Dims& batch, bool batched, const Variable& variable, model::Points& array) {
+void add_result(Vector<Tensor>& results, const Dims& batch, bool batched, const Variable& variable,
+                model::Points& array) {
   const bool rows = batched || batch.product() == 0;
-  tensors.push_back(Tensor::empty(variable.dtype, (rows ? batch : Dims()).then(variable.point_shape)));
-  array = {tensors.back().data_as<char>(), rows ? variable.point_shape.product() : 0};
+  results.push_back(Tensor::empty(variable.dtype, (rows ? batch : Dims()).then(variable.point_shape)));
+  array = {results.back().data_as<char>(), rows ? variable.point_shape.product() : 0};
 }
 
 std::unique_ptr<ReportObject> bind_report(const model::Model& model, const Dims& batch, const model::Options& options,

@@ -35,14 +35,9 @@ Arguments given_inputs(const model::Model& model, neml2_tensor* const* handles, 
 Arguments given_parameters(const model::Model& model, neml2_tensor* const* handles, const Vector<Tensor>& stored,
                            Dims& batch, Device* origin = nullptr);
 
-// Results of an evaluation, one tensor per variable or derivative; empty if there is none.
-struct Results {
-  neml2_tensor** out = nullptr;
-  Vector<Tensor> tensors = {};
-
-  // Makes room for a result whose array of one point is `variable`.
-  void add(const Dims& batch, bool batched, const model::Variable& variable, model::Points& array);
-};
+// Makes room for a result whose array of one point is `variable`.
+void add_result(Vector<Tensor>& results, const Dims& batch, bool batched, const model::Variable& variable,
+                model::Points& array);
 
 // Makes a report that the evaluation will fill; the history, which is large, on request.
 std::unique_ptr<ReportObject> bind_report(const model::Model& model, const Dims& batch, const model::Options& options,

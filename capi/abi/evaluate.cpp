@@ -1,6 +1,8 @@
 // Evaluation of a model and its derivatives with tensors, and the report.
 #include "capi/devices/evaluate.h"
 
+#include <algorithm>
+#include <array>
 #include <string>
 
 #include "capi/abi/arguments.h"
@@ -40,13 +42,6 @@ Tensor sum_to(const Tensor& value, const Dims& own, const Variable& variable) {
   return sum;
 }
 
-template <class Tensors>
-void move_to(Device device, Tensors& tensors) {
-  const graph::OnStream there(device);
-  for (Tensor& tensor : tensors)
-    if (tensor.data()) tensor = algebra::moved(tensor, device);
-}
-
 // Request for an evaluation with tensors, of all that is not null.
 struct Request {
   neml2_tensor** outputs = nullptr;
@@ -62,23 +57,43 @@ struct Request {
   Kind kind = Kind::input;  // of what is differentiated by
 };
 
-// Makes room for a result of each variable that has one; none if the caller did not ask.
-template <class Has>
-Results results_for(neml2_tensor** out, const Dims& batch, const std::vector<Variable>& variables,
-                    std::vector<model::Points>& arrays, Has&& has) {
-  Results results{out};
-  for (std::size_t i = 0; out && i < variables.size(); ++i)
-    if (has(i))
-      results.add(batch, true, variables[i], arrays[i]);
-    else
-      results.tensors.emplace_back();
-  return results;
+// Tensors that were found, an empty one for each that there is not, and the report.
+struct Found {
+  std::array<Vector<Tensor>, 4> tensors;  // outputs, directional derivatives, adjoints and blocks
+  std::unique_ptr<ReportObject> report;   // null if it is not wanted
+
+  template <class Change>
+  void for_each(Change&& change) {
+    for (Vector<Tensor>& list : tensors) std::ranges::for_each(list, change);
+    if (!report) return;
+    std::ranges::for_each(report->tensors, change);
+    std::ranges::for_each(report->unknowns, change);
+  }
+};
+
+// Hands over all that is wanted, or nothing if memory ends.
+void hand_over(const Request& request, Found found) {
+  Owned<neml2_report> report;
+  if (found.report) report = Owned<neml2_report>(std::move(found.report));
+  std::vector<Handles> handles;
+  for (Vector<Tensor>& tensors : found.tensors) handles.push_back(handles_of(std::move(tensors)));
+  neml2_tensor** const out[] = {request.outputs, request.jvps, request.adjoints, request.blocks};
+  for (std::size_t i = 0; i < handles.size(); ++i)
+    if (out[i]) hand_out(out[i], std::move(handles[i]));
+  if (request.report) *request.report = report.release();
 }
 
-// Makes handles over results of a device, as the caller sees it.
-Handles seen(Vector<Tensor> tensors) {
-  for (Tensor& tensor : tensors) tensor = tensor.as_on(tensor.device().as_seen());
-  return handles_of(std::move(tensors));
+// Makes room for a result of each variable that has one; none if the caller did not ask.
+template <class Has>
+Vector<Tensor> results_for(neml2_tensor** out, const Dims& batch, const std::vector<Variable>& variables,
+                           std::vector<model::Points>& arrays, Has&& has) {
+  Vector<Tensor> results;
+  for (std::size_t i = 0; out && i < variables.size(); ++i)
+    if (has(i))
+      add_result(results, batch, true, variables[i], arrays[i]);
+    else
+      results.emplace_back();
+  return results;
 }
 
 // Returns the status. It waits for the number of points that failed, if any did.
@@ -115,23 +130,14 @@ std::int32_t evaluate_on_device(const Request& request, const Model& target, con
   asked.adjoint_batches = (of_parameters ? promoted : given).batches;
   asked.blocks_vary = of_parameters || promoted.vary();
   const model::DeviceResults results = model::evaluate_on_device(target, asked, options);
-
-  std::unique_ptr<ReportObject> reported;
-  if (request.report) {
-    reported = std::make_unique<ReportObject>();
-    for (const Tensor& tensor : results.report) reported->tensors.push_back(tensor.as_on(tensor.device().as_seen()));
-    for (const Tensor& tensor : results.unknowns) reported->unknowns.push_back(tensor.as_on(tensor.device().as_seen()));
-  }
-  Owned<neml2_report> report;
-  if (reported) report = Owned<neml2_report>(std::move(reported));
-  Handles outputs = seen(results.of[model::Part::output]), jvps = seen(results.of[model::Part::jvp]),
-          adjoints = seen(results.of[asked.adjoint()]), blocks = seen(results.of[asked.block()]);
+  Found found{{results.of[model::Part::output], results.of[model::Part::jvp], results.of[asked.adjoint()],
+               results.of[asked.block()]},
+              nullptr};
+  if (request.report)
+    found.report.reset(new ReportObject{{results.report.begin(), results.report.end()}, results.unknowns});
+  found.for_each([](Tensor& tensor) { tensor = tensor.as_on(tensor.device().as_seen()); });
   const std::int32_t status = conclude_on_device(results, count_of(batch));
-  if (request.outputs) hand_out(request.outputs, std::move(outputs));
-  hand_out(request.jvps, std::move(jvps));
-  hand_out(request.adjoints, std::move(adjoints));
-  hand_out(request.blocks, std::move(blocks));
-  if (request.report) *request.report = report.release();
+  hand_over(request, std::move(found));
   return status;
 }
 
@@ -171,39 +177,35 @@ std::int32_t evaluate(const Request& request) {
   const model::Derivatives& derivatives = target.derivatives(request.kind);
   const bool of_parameters = request.kind == Kind::parameter;
   const Arguments& by = of_parameters ? promoted : given;
-  Results values = results_for(request.outputs, batch, outputs, bindings.outputs, [](std::size_t) { return true; });
-  Results jvps =
+  Vector<Tensor> values =
+      results_for(request.outputs, batch, outputs, bindings.outputs, [](std::size_t) { return true; });
+  Vector<Tensor> jvps =
       results_for(request.jvps, batch, outputs, bindings.jvps, [&](std::size_t i) { return derivatives.of_output(i); });
-  Results adjoints = results_for(request.adjoints, batch, by.variables,
-                                 of_parameters ? bindings.parameter_adjoints : bindings.adjoints,
-                                 [&](std::size_t i) { return derivatives.by_input(i); });
-  Results blocks{request.blocks};
+  Vector<Tensor> adjoints = results_for(request.adjoints, batch, by.variables,
+                                        of_parameters ? bindings.parameter_adjoints : bindings.adjoints,
+                                        [&](std::size_t i) { return derivatives.by_input(i); });
+  Vector<Tensor> blocks;
   // Blocks that are the same for all points may still depend on a parameter that is not.
   const bool vary = of_parameters || promoted.vary();
   for (std::size_t i = 0; request.blocks && i < derivatives.all().size(); ++i)
-    blocks.add(batch, derivatives.all()[i].batched || vary, derivatives.all()[i].block,
+    add_result(blocks, batch, derivatives.all()[i].batched || vary, derivatives.all()[i].block,
                (of_parameters ? bindings.parameter_blocks : bindings.blocks)[i]);
   std::unique_ptr<ReportObject> reported;
   if (request.report) reported = bind_report(target, batch, options, bindings);
 
   if (bindings.points > 0) bindings.copies = inputs_to_copy(target, bindings, options.miters());
   const model::Tally tally = model::evaluate(*use->routes, options, bindings);
-  for (std::size_t i = 0; i < adjoints.tensors.size(); ++i)
-    if (derivatives.by_input(i)) adjoints.tensors[i] = sum_to(adjoints.tensors[i], by.batches[i], by.variables[i]);
+  for (std::size_t i = 0; i < adjoints.size(); ++i)
+    if (derivatives.by_input(i)) adjoints[i] = sum_to(adjoints[i], by.batches[i], by.variables[i]);
   if (request.report) reported = finished(std::move(reported), target, batch);
+  Found found{{std::move(values), std::move(jvps), std::move(adjoints), std::move(blocks)}, std::move(reported)};
   if (!origin.is_host()) {
-    for (Results* results : {&values, &jvps, &adjoints, &blocks}) move_to(origin, results->tensors);
-    if (request.report) move_to(origin, reported->tensors), move_to(origin, reported->unknowns);
+    const graph::OnStream there(origin);
+    found.for_each([&](Tensor& tensor) {
+      if (tensor.data()) tensor = algebra::moved(tensor, origin);
+    });
   }
-  // All of them, or none if memory ends.
-  Owned<neml2_report> report;
-  if (reported) report = Owned<neml2_report>(std::move(reported));
-  std::vector<Handles> handles;
-  for (Results* results : {&values, &jvps, &adjoints, &blocks})
-    handles.push_back(handles_of(std::move(results->tensors)));
-  std::size_t k = 0;
-  for (const Results* results : {&values, &jvps, &adjoints, &blocks}) hand_out(results->out, std::move(handles[k++]));
-  if (request.report) *request.report = report.release();
+  hand_over(request, std::move(found));
   return conclude(tally, target, bindings);
 }
 

@@ -32,7 +32,8 @@ std::unique_ptr<SolveObject> begin(const neml2_model* handle, neml2_tensor* cons
   given.bind(batch, bindings.inputs);
   promoted.bind(batch, bindings.parameters);
   const auto& outputs = target->variables(Kind::output);
-  for (std::size_t i = 0; i < outputs.size(); ++i) tensors->outputs.add(batch, true, outputs[i], bindings.outputs[i]);
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    add_result(tensors->outputs, batch, true, outputs[i], bindings.outputs[i]);
   tensors->report = bind_report(*target, batch, options, bindings);
 
   auto solve = std::make_unique<SolveObject>(model::Solve(use->routes, std::move(bindings), options));
@@ -49,7 +50,7 @@ std::int32_t end(neml2_tensor** outputs, neml2_report** report, SolveObject& sol
   const model::Tally tally = solve.value.finish();
   if (handles) {
     auto& tensors = *solve.tensors;
-    hand_out(outputs, handles_of(std::move(tensors.outputs.tensors)));
+    hand_out(outputs, handles_of(std::move(tensors.outputs)));
     if (report)
       *report = Owned<neml2_report>(finished(std::move(tensors.report), *tensors.model, tensors.batch)).release();
   }

@@ -24,7 +24,7 @@ struct SolveObject {
   struct Tensors {
     std::shared_ptr<const model::Model> model;
     Dims batch;
-    Results outputs;
+    Vector<Tensor> outputs;
     std::unique_ptr<ReportObject> report;
   };
   std::unique_ptr<Tensors> tensors;

@@ -104,11 +104,9 @@ class Dispatch::Spread {
       : dispatch_(dispatch),
         model_(*dispatch.primary()),
         whole_(bindings),
-        adjoints_(bindings.adjoints, model_.variables(Kind::input), 0, bindings.points),
-        parameter_adjoints_(bindings.parameter_adjoints, model_.variables(Kind::parameter), 0, bindings.points),
+        sums_(model_, bindings, 0, bindings.points),
         options_(options) {
-    adjoints_.replace(whole_.adjoints);
-    parameter_adjoints_.replace(whole_.parameter_adjoints);
+    sums_.replace(whole_);
     // Made here: memory waits in the thread that frees it, so a device's thread would fill the caller's cache.
     for (const Variable& unknown : model_.variables(Kind::unknown))
       if (whole_.unknowns)
@@ -139,8 +137,7 @@ class Dispatch::Spread {
     for (const Failed& failed : failed_) tally_.parts.push_back(placed(failed));
     if (!failures.empty()) throw AggregateError(std::move(tally_.parts));
     clear_sums(model_, bindings);
-    adjoints_.write();
-    parameter_adjoints_.write();
+    sums_.write();
     return std::move(tally_);
   }
 
@@ -201,7 +198,7 @@ class Dispatch::Spread {
   const Dispatch& dispatch_;
   const Model& model_;
   Bindings whole_;  // with a row per point instead of each sum
-  Sums adjoints_, parameter_adjoints_;
+  Sums sums_;
   Vector<Tensor> iterates_;  // room for the unknowns of failed points
   const Options& options_;
 

@@ -4,8 +4,6 @@
 #include <cstdint>
 
 #include "capi/evaluation/sums.h"
-#include "capi/model/model.h"
-#include "capi/values/bindings.h"
 
 namespace neml2_capi::model {
 

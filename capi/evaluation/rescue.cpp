@@ -253,7 +253,7 @@ void Rescue::check(const Options& options, std::int64_t points) const {
 
 void Rescue::run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace& workspace,
                  Tally& tally) const {
-  const bool sums = plan.request().sums;
+  const bool has_sums = plan.request().sums;
   Tally found;
   const auto rescue = [&](const Bindings& arrays) {
     if (found.count[NEML2_NOT_CONVERGED] + found.count[NEML2_SINGULAR] == 0) return;
@@ -261,7 +261,7 @@ void Rescue::run(const Plan& plan, const Bindings& bindings, const Range& range,
     found.forget_failed();
     found.add(rescuer.run());
   };
-  if (bindings.report[NEML2_REPORT_STATUS].data && !bindings.mark_failed && !bindings.unknowns && !sums) {
+  if (bindings.report[NEML2_REPORT_STATUS].data && !bindings.mark_failed && !bindings.unknowns && !has_sums) {
     route_.run(plan, bindings, range, workspace, found);
     rescue(bindings);
     return tally.add(found);
@@ -271,23 +271,19 @@ void Rescue::run(const Plan& plan, const Bindings& bindings, const Range& range,
   PointRows own_status(range.begin, range.points);
   if (!own.report[NEML2_REPORT_STATUS].data)
     own.report[NEML2_REPORT_STATUS] = own_status.add({"", "", DType::int32, {}, 0}, false);
-  const Sums adjoints(bindings.adjoints, plan.model().variables(Kind::input), range.begin, range.points);
-  const Sums parameter_adjoints(bindings.parameter_adjoints, plan.model().variables(Kind::parameter), range.begin,
-                                range.points);
-  adjoints.replace(own.adjoints);
-  parameter_adjoints.replace(own.parameter_adjoints);
+  const Sums sums(plan.model(), bindings, range.begin, range.points);
+  sums.replace(own);
   own.mark_failed = false;
   own.unknowns = nullptr;
   std::optional<Plan> without_sums;
-  if (sums) without_sums.emplace(plan.routes(), plan.options(), Request(own));
-  route_.run(sums ? *without_sums : plan, own, range, workspace, found);
+  if (has_sums) without_sums.emplace(plan.routes(), plan.options(), Request(own));
+  route_.run(has_sums ? *without_sums : plan, own, range, workspace, found);
   own.mark_failed = bindings.mark_failed;
   own.unknowns = bindings.unknowns;
   rescue(own);
   tally.add(found);
   if (!begin_sums(plan, bindings, range)) return;
-  adjoints.write();
-  parameter_adjoints.write();
+  sums.write();
   end_sums(plan, range);
 }
 

@@ -11,23 +11,23 @@ Points PointRows::add(const Variable& variable, bool nan) {
   return {reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(rows.data()) - before), size};
 }
 
-Sums::Sums(const std::vector<Points>& sums, const std::vector<Variable>& variables, std::int64_t begin,
-           std::int64_t points)
-    : sums_(sums), variables_(variables), rows_(begin, points) {
-  for (std::size_t i = 0; i < sums.size(); ++i)
-    if (is_one_value(sums[i])) arrays_.push_back(rows_.add(variables[i], false));
+Sums::Sums(const Model& model, const Bindings& bindings, std::int64_t begin, std::int64_t points)
+    : model_(model), rows_(begin, points) {
+  for (const Part part : {Part::adjoint, Part::parameter_adjoint})
+    for (std::size_t i = 0; i < bindings.of(part).size(); ++i)
+      if (const Points& all = bindings.of(part)[i]; is_one_value(all))
+        sums_.push_back({part, i, all, rows_.add(model.variable(part, i), false)});
 }
 
-void Sums::replace(std::vector<Points>& arrays) const {
-  for (std::size_t i = 0, k = 0; k < arrays_.size(); ++i)
-    if (is_one_value(sums_[i])) arrays[i] = arrays_[k++];
+void Sums::replace(Bindings& bindings) const {
+  for (const Sum& sum : sums_) bindings.of(sum.part)[sum.index] = sum.rows;
 }
 
 void Sums::write() const {
-  if (arrays_.empty()) return;
+  if (sums_.empty()) return;
   const Vector<std::int32_t> good(static_cast<std::size_t>(rows_.points()), NEML2_OK);
-  for (std::size_t i = 0, k = 0; k < arrays_.size(); ++i)
-    if (is_one_value(sums_[i])) accumulate(rows_[k++], variables_[i], sums_[i], good, false);
+  for (std::size_t k = 0; k < sums_.size(); ++k)
+    accumulate(rows_[k], model_.variable(sums_[k].part, sums_[k].index), sums_[k].all, good, false);
 }
 
 }  // namespace neml2_capi::model

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
-#include "capi/values/points.h"
+#include "capi/model/model.h"
+#include "capi/values/bindings.h"
 
 namespace neml2_capi::model {
 
@@ -26,20 +26,24 @@ class PointRows {
 // Adjoints with a row per point instead of each sum, which is made in the end, in the order of the points.
 class Sums {
  public:
-  // The arrays and their variables must outlive it.
-  Sums(const std::vector<Points>& sums, const std::vector<Variable>& variables, std::int64_t begin,
-       std::int64_t points);
+  // The model must outlive it.
+  Sums(const Model& model, const Bindings& bindings, std::int64_t begin, std::int64_t points);
 
   // Puts the rows in the places of the sums.
-  void replace(std::vector<Points>& arrays) const;
+  void replace(Bindings& bindings) const;
   // Adds the rows to the sums. A point that failed is there as zero, or NaN.
   void write() const;
 
  private:
-  const std::vector<Points>& sums_;
-  const std::vector<Variable>& variables_;
-  Vector<Points> arrays_;  // of each sum
+  struct Sum {
+    Part part;
+    std::size_t index;
+    Points all, rows;
+  };
+
+  const Model& model_;
   PointRows rows_;
+  Vector<Sum> sums_;
 };
 
 }  // namespace neml2_capi::model

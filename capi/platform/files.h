@@ -8,6 +8,9 @@
 
 namespace neml2_capi::platform {
 
+// Writes all of the content to an open file, which the system knows by a number.
+bool write_all(int number, std::string_view content);
+
 // A file that is open. Functions that fail leave the reason in errno.
 class File {
  public:
@@ -27,7 +30,7 @@ class File {
   std::optional<std::size_t> size() const;
   // Reads up to `size` bytes. Returns their number, which is smaller at the end of the file, or -1.
   std::ptrdiff_t read(char* data, std::size_t size) const;
-  bool write(std::string_view content) const;
+  bool write(std::string_view content) const { return write_all(number_, content); }
 
  private:
   int number_ = -1;

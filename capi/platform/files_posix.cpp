@@ -42,9 +42,9 @@ std::ptrdiff_t File::read(char* data, std::size_t size) const {
   return static_cast<std::ptrdiff_t>(done);
 }
 
-bool File::write(std::string_view content) const {
+bool write_all(int number, std::string_view content) {
   while (!content.empty()) {
-    const ssize_t written = ::write(number_, content.data(), content.size());
+    const ssize_t written = ::write(number, content.data(), content.size());
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return false;
     content.remove_prefix(static_cast<std::size_t>(written));

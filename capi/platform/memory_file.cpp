@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "capi/base/error.h"
+#include "capi/platform/files.h"
 #include "capi/platform/refusals.h"
 
 namespace neml2_capi::platform {
@@ -26,16 +27,6 @@ namespace {
 bool is_set(const char* variable) {
   const char* value = std::getenv(variable);
   return value && *value && std::strcmp(value, "0") != 0;
-}
-
-bool write_all(int descriptor, std::string_view content) {
-  while (!content.empty()) {
-    const ssize_t written = write(descriptor, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    content.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
 }
 
 // Tells whether code of the file may run: only a mapping finds a folder that is mounted noexec.

@@ -89,9 +89,9 @@ std::ptrdiff_t File::read(char* data, std::size_t size) const {
   return static_cast<std::ptrdiff_t>(done);
 }
 
-bool File::write(std::string_view content) const {
+bool write_all(int number, std::string_view content) {
   while (!content.empty()) {
-    const int written = _write(number_, content.data(), static_cast<unsigned>(std::min(content.size(), most_at_once)));
+    const int written = _write(number, content.data(), static_cast<unsigned>(std::min(content.size(), most_at_once)));
     if (written <= 0) return false;
     content.remove_prefix(static_cast<std::size_t>(written));
   }

@@ -183,17 +183,13 @@ def test_bad_input_is_an_error_at_once(elasticity: Model, transformed: Any) -> N
         function({"strian": strains()})
     with pytest.raises(FatalError, match="missing inputs: strain"):
         function({})
-    with pytest.raises(
-        FatalError, match=r"'strain' has the shape \(4, 5\); expected .* \(6,\)"
-    ):
+    with pytest.raises(FatalError, match=r"'strain' has the shape \(4, 5\); expected .* \(6,\)"):
         function({"strain": jnp.zeros((4, 5))})
     with pytest.raises(FatalError, match=r"must be float64; got complex"):
         function({"strain": 1j * strains()})
     with pytest.raises(UnknownNameError, match=r"unknown parameter 'elasticity.F'"):
         function({"strain": strains()}, {"elasticity.F": 1.0})
-    with pytest.raises(
-        FatalError, match=r"'elasticity.E' has the batch \(2,\), .* \(3,\)"
-    ):
+    with pytest.raises(FatalError, match=r"'elasticity.E' has the batch \(2,\), .* \(3,\)"):
         function({"strain": strains(3)}, {E: jnp.ones(2)})
 
 
