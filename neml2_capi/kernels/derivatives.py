@@ -65,7 +65,7 @@ def linearized(
     NoKernel
         It holds an operation that has no derivative here.
     """
-    return _Forward(residual, unknown, sites, joins).linearized()
+    return Forward(residual, unknown, sites, joins).linearized()
 
 
 class _Shared(Scalars):
@@ -78,7 +78,9 @@ class _Shared(Scalars):
         return found
 
 
-class _Forward:
+class Forward:
+    """Derivatives of the operations of a residual, one after the other."""
+
     def __init__(
         self,
         residual: Program,
@@ -91,10 +93,14 @@ class _Forward:
         self._s = _Shared(notes=False)
         self._uses: Counter[int] = Counter(a for _, args, _ in residual.steps for a in args)
         self._uses.update(place for places in residual.results for place in places)
-        self._values: list[Node] = []
-        self._gradients: list[Gradient] = []
+        self.values: list[Node] = []
+        self.gradients: list[Gradient] = []
         self._auxiliaries: list[Gradient] = []
         self._sites_of_auxiliaries: list[int | None] = []
+
+    @property
+    def scalars(self) -> Scalars:
+        return self._s
 
     def linearized(self) -> Linearized:
         s, steps = self._s, self._program.steps
@@ -102,20 +108,20 @@ class _Forward:
         terms = self._terms()
         for place, (name, arguments, data) in enumerate(steps):
             s.site = labels[place]
-            self._values.append(s.node(name, *(self._values[a] for a in arguments), data=data))
+            self.values.append(s.node(name, *(self.values[a] for a in arguments), data=data))
             if name == "variable":
                 numbers = self._unknown[data[0]]
-                self._gradients.append({numbers[data[1]]: s.constant(1.0)} if numbers else {})
+                self.gradients.append({numbers[data[1]]: s.constant(1.0)} if numbers else {})
                 continue
-            gradient = {} if name in MASKS else self._gradient(place)
+            gradient = {} if name in MASKS else self.gradient(place)
             if place not in terms and self._is_wide(gradient):
                 gradient = self._as_unknown(gradient, None)
             elif self._joins and self._is_many(gradient, self._uses[place]):
                 gradient = self._as_unknown(gradient, labels[place])
-            self._gradients.append(gradient)
+            self.gradients.append(gradient)
         results = [place for places in self._program.results for place in places]
-        values = [self._values[place] for place in results]
-        gradients = [self._gradients[place] for place in results]
+        values = [self.values[place] for place in results]
+        gradients = [self.gradients[place] for place in results]
         return Linearized(s, values, gradients, self._auxiliaries, self._sites_of_auxiliaries)
 
     def _terms(self) -> set[int]:
@@ -145,14 +151,14 @@ class _Forward:
         self._sites_of_auxiliaries.append(site)
         return {len(self._sites) + len(self._auxiliaries) - 1: self._s.constant(1.0)}
 
-    def _gradient(self, place: int) -> Gradient:
+    def gradient(self, place: int) -> Gradient:
         name, arguments, _ = self._program.steps[place]
-        given = [a for a in arguments if self._gradients[a]]
+        given = [a for a in arguments if self.gradients[a]]
         if not given:
             return {}
-        s, v = self._s, self._values[place]
-        x = [self._values[a] for a in arguments]
-        g = [self._gradients[a] for a in arguments]
+        s, v = self._s, self.values[place]
+        x = [self.values[a] for a in arguments]
+        g = [self.gradients[a] for a in arguments]
         if name == "add":
             return self._sum(arguments, s.add)
         if name == "sub":
@@ -196,7 +202,7 @@ class _Forward:
     def _sum(self, arguments: Sequence[int], combine: Callable[[Node, Node], Node]) -> Gradient:
         """The first gradient and the second; a long one that nothing else needs is not copied."""
         s, zero = self._s, self._s.constant(0.0)
-        first, second = (self._gradients[a] for a in arguments)
+        first, second = (self.gradients[a] for a in arguments)
         made = (
             first if self._uses[arguments[0]] == 1 and arguments[0] != arguments[1] else dict(first)
         )

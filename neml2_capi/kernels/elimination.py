@@ -96,19 +96,21 @@ def newton_step_by_sites(
     Program
         It takes what the Jacobian returns, and returns the groups of the step and `trusted`.
     """
-    s = _Alike(notes=False)
+    sited = any(site is not None for site in sites)
+    s = _Alike(notes=False) if sited else Scalars(notes=False)
     # Each site has entries of its own, so that all look alike. To solve again would take far longer
     # than a Newton step more, and one pivot of many decides: much of a step may be round-off.
-    matrix = _Matrix(s, jacobian, entries, len(sites), equal=False)
+    matrix = _Matrix(s, jacobian, entries, len(sites), equal=not sited)
     sides = _sides(s, groups)
     matrix.growth = LOSS
+    keeps = not sited and len(sides) > _MOST_FACTORISED
     for number in range(len(sides), len(sites)):  # w - w(u, w) = 0
         matrix.forms[number][number] = {_ONE: 1.0}
         matrix.rows[number][number] = s.constant(1.0)
         sides.append(s.constant(0.0))
     eliminated = _eliminated(s, matrix, sides, sites, None, exchanges)
     assert eliminated
-    return _step(jacobian, groups, *eliminated)
+    return _step(jacobian, groups, *eliminated, keeps=keeps)
 
 
 def _sides(s: Scalars, groups: Sequence[int]) -> list[Node]:
@@ -131,8 +133,10 @@ def _step(
         at += n
     names = [f"step_{i}" if len(groups) > 1 else "step" for i in range(len(groups))]
     outputs = [Array(name, (n,)) for name, n in zip(names, groups, strict=True)]
+    first = len(groups) ** 2  # of the groups of -r
+    sides = range(first, first + len(groups))
     inputs = [
-        Array(array.name, (array.in_memory,), changes=keeps and number >= len(groups) ** 2)
+        Array(array.name, (array.in_memory,), changes=keeps and number in sides)
         for number, array in enumerate(jacobian.outputs)
     ]
     made = program_of(inputs, [*outputs, Array("trusted", ())], [*results, [trusted]])

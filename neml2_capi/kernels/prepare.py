@@ -15,7 +15,13 @@ from neml2_capi.kernels.loops import source_with_loops
 from neml2_capi.kernels.program import NoKernel, Program, with_sparse_outputs
 from neml2_capi.kernels.rolling import rolled
 from neml2_capi.kernels.simplify import simplified
-from neml2_capi.kernels.systems import has_many_of_one_kind, inputs_of, system_of
+from neml2_capi.kernels.systems import (
+    has_many_of_one_kind,
+    inputs_of,
+    joined_systems_of,
+    system_of,
+)
+from neml2_capi.kernels.verify import are_alike
 
 _Json = dict[str, Any]
 
@@ -125,10 +131,41 @@ def _prepare_system(found: dict[str, Prepared | str], segment: _Json) -> None:
             sparse = with_sparse_outputs(kernel.program, groups[0] * columns)
             found[segment[key]] = replace(kernel, program=sparse)
     kernel = found.get(jacobian or "")
-    if step and isinstance(kernel, Prepared):
-        made = newton_step(kernel.program, _sizes(segment["unknown_group_infos"]))
-        if made:
-            found[step] = Prepared(made)
+    if not (jacobian and step and isinstance(kernel, Prepared)):
+        return
+    made = newton_step(kernel.program, _sizes(segment["unknown_group_infos"]))
+    if made:
+        found[step] = Prepared(made)
+    if isinstance(residual, Prepared) and _is_plain(segment):
+        pairs = _derived(residual.program, kernel.program, segment)
+        least = min(pairs, key=lambda pair: _work(*pair), default=None)
+        if least and _work(*least) < _work(kernel.program, made):
+            found[jacobian], found[step] = map(Prepared, least)
+
+
+def _is_plain(segment: _Json) -> bool:
+    """Whether all unknowns and givens stand in one dense group each, without sites."""
+    kinds = [segment[f"{kind}_group_infos"] for kind in ("unknown", "residual", "given")]
+    return all(len(kind) == 1 for kind in kinds[:2]) and not any(
+        group.get("structure") == "block" or group["sub_batch_shape"]
+        for kind in kinds
+        for group in kind
+    )
+
+
+def _derived(residual: Program, traced: Program, segment: _Json) -> list[tuple[Program, Program]]:
+    """Jacobians with auxiliary unknowns, and their steps, if they are the one that was traced."""
+    try:
+        systems = list(joined_systems_of(residual, segment))
+    except NoKernel:
+        return []
+    (unknowns,) = _sizes(segment["unknown_group_infos"])
+    return [(s.jacobian, s.step) for s in systems if are_alike(traced, s.jacobian, unknowns)]
+
+
+def _work(jacobian: Program, step: Program | None) -> float:
+    """The operations of an iteration."""
+    return simplified(jacobian).operations + simplified(step).operations if step else math.inf
 
 
 def _sizes(groups: Sequence[_Json]) -> list[int]:

@@ -6,7 +6,7 @@ import hashlib
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,11 +15,14 @@ from neml2_capi.kernels.elimination import Entry, newton_step_by_sites
 from neml2_capi.kernels.labels import LEAST_SITES, Origin, labelled, of_plain, of_variables
 from neml2_capi.kernels.program import Array, NoKernel, Program, program_of
 from neml2_capi.kernels.scalar import Node
+from neml2_capi.kernels.vertices import joined
 
 _Json = dict[str, Any]
 
 #: The system of a longer residual is made in one way alone, which takes half the time.
 _MOST_TRIED = 20_000
+#: What the elimination of a value may take more than it spares, before it stays as an unknown.
+_MOST_PRODUCTS = (0, 6, 20, 60)
 #: Equations beside blocks of sites, whose rows are exchanged.
 _MOST_SHARED = 40
 
@@ -106,36 +109,68 @@ def _groups(infos: Sequence[_Json]) -> list[_Group]:
 
 
 def system_of(residual: Program, segment: _Json) -> System:
-    """The Jacobian and the step of a residual.
+    """The Jacobian and the step of a residual with sites.
 
     Raises
     ------
     NoKernel
         An operation has no derivative, or an artifact's blocks cannot hold what depends on what.
     """
-    unknowns, rows = (_groups(segment[f"{k}_group_infos"]) for k in ("unknown", "residual"))
     givens = inputs_of(residual, segment)
-    count = len(unknowns)
-    origins = [origin for of_group in givens[:count] for origin in of_group]
-    numbers: list[Sequence[int] | None] = [None] * len(residual.inputs)
-    for number, group in enumerate(unknowns):
-        numbers[number] = range(group.first, group.first + group.size)
+    origins = [o for of_group in givens[: len(segment["unknown_group_infos"])] for o in of_group]
+    sites = [site for _, site in origins]
     marked = replace(residual, sites=labelled(residual, givens))
-    of_rows = [o for info in segment["residual_group_infos"] for o in _origins(info)]
-    systems = []
+    numbers = _numbers(residual, segment)
+    found = []
     for joins in (False, True) if residual.operations < _MOST_TRIED else (False,):
-        made = linearized(marked, numbers, [site for _, site in origins], joins)
-        if len(of_rows) != len(origins) or len(made.gradients) != len(origins):
-            raise NoKernel("it has more or fewer equations than unknowns")
-        packed = _Packed(made, rows, unknowns, of_rows, origins)
-        jacobian = packed.program(residual)
-        sites = [*(site for _, site in origins), *made.sites]
-        sizes = [group.size for group in unknowns]
-        exchanges = any(group.sites > 1 for group in unknowns) and sites.count(None) <= _MOST_SHARED
-        entries = packed.entries(jacobian)
-        step = newton_step_by_sites(jacobian, entries, sizes, sites, exchanges)
-        systems.append(System(jacobian, step, givens, packed.origins))
-    return min(systems, key=lambda s: s.jacobian.operations + s.step.operations)
+        made = linearized(marked, numbers, sites, joins)
+        found.append(_system(residual, segment, made, givens, origins))
+    return min(found, key=lambda s: s.jacobian.operations + s.step.operations)
+
+
+def joined_systems_of(residual: Program, segment: _Json) -> Iterator[System]:
+    """Jacobians and steps of a residual whose unknowns stand in one group, without sites.
+
+    Raises
+    ------
+    NoKernel
+        An operation has no derivative.
+    """
+    givens: list[list[Origin]] = [
+        [((n, c), None) for c in range(a.components)] for n, a in enumerate(residual.inputs)
+    ]
+    numbers = _numbers(residual, segment)
+    for most in _MOST_PRODUCTS:
+        made = joined(residual, numbers, most)
+        yield _system(residual, segment, made, givens, givens[0])
+
+
+def _numbers(residual: Program, segment: _Json) -> list[Sequence[int] | None]:
+    """By input: the numbers of the unknowns that it holds."""
+    found: list[Sequence[int] | None] = [None] * len(residual.inputs)
+    for number, group in enumerate(_groups(segment["unknown_group_infos"])):
+        found[number] = range(group.first, group.first + group.size)
+    return found
+
+
+def _system(
+    residual: Program,
+    segment: _Json,
+    made: Linearized,
+    givens: list[list[Origin]],
+    origins: list[Origin],
+) -> System:
+    unknowns, rows = (_groups(segment[f"{k}_group_infos"]) for k in ("unknown", "residual"))
+    of_rows = [o for info in segment["residual_group_infos"] for o in _origins(info)]
+    if len(of_rows) != len(origins) or len(made.gradients) != len(origins):
+        raise NoKernel("it has more or fewer equations than unknowns")
+    packed = _Packed(made, rows, unknowns, of_rows, origins)
+    jacobian = packed.program(residual)
+    sites = [*(site for _, site in origins), *made.sites]
+    sizes = [group.size for group in unknowns]
+    exchanges = any(group.sites > 1 for group in unknowns) and sites.count(None) <= _MOST_SHARED
+    step = newton_step_by_sites(jacobian, packed.entries(jacobian), sizes, sites, exchanges)
+    return System(jacobian, step, givens, packed.origins)
 
 
 class _Packed:
@@ -226,7 +261,8 @@ class _Packed:
             results.append([array[component][2] for component in sorted(array)])
         for number, group in enumerate(self._rows):
             shape = (*((group.sites,) if group.sites > 1 else ()), group.width)
-            outputs.append(Array(f"residual_{number}", shape))
+            name = f"residual_{number}" if len(self._rows) > 1 else "residual"
+            outputs.append(Array(name, shape))
             results.append(self._made.values[group.first : group.first + group.size])
         names = ["by_auxiliaries", "auxiliaries"]
         for name, shape, array in zip(

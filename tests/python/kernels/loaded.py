@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neml2_capi.kernels.folder import KernelError
+from neml2_capi.kernels.verify import without_auxiliaries
 
 _VERSIONS = (1, 2)
 
@@ -57,6 +58,7 @@ class _Kernel(ctypes.Structure):
         ("run", _RUN),
         ("sparse_count", ctypes.c_int32),
         ("sparse", ctypes.POINTER(_Sparse)),
+        ("auxiliaries", ctypes.c_int32),
     )
 
 
@@ -80,6 +82,7 @@ class Kernel:
         self.lanes: int = kernel.lanes
         self.operations: int = kernel.operations
         self.kept: int = kernel.kept
+        self.auxiliaries: int = kernel.auxiliaries if kernel.version > 1 else 0
         self.dtype = np.dtype(np.float64 if kernel.real_size == 8 else np.float32)
         self.inputs = [_described(kernel.inputs[i]) for i in range(kernel.input_count)]
         self.outputs = [_described(kernel.outputs[i]) for i in range(kernel.output_count)]
@@ -116,6 +119,16 @@ class Kernel:
             for values, scratch in zip(results, made, strict=True):
                 values[here] = scratch.T
         return [self._whole(i, values[:points]) for i, values in enumerate(results)]
+
+    def as_package(self, *inputs: Any) -> list[NDArray[Any]]:
+        """The same as a package returns it: a Jacobian of one group without auxiliary unknowns."""
+        made = self(*inputs)
+        if not self.auxiliaries:
+            return made
+        block, residual, *slopes = (values.T for values in made)
+        jacobian = block.reshape(len(residual), -1, residual.shape[1])
+        whole = without_auxiliaries(jacobian, *slopes)
+        return [whole.reshape(block.shape).T, residual.T]
 
     def _whole(self, output: int, values: NDArray[Any]) -> NDArray[Any]:
         """All components of an output, with zeros where nothing is stored."""

@@ -101,17 +101,20 @@ int main(void) {
   predict();
 
   double *unknowns = scratch(size, lanes), *givens = scratch(jacobian->inputs[1].components, lanes);
-  double *matrix = scratch(size * size, lanes), *residual = scratch(size, lanes);
+  void *outputs[8]; /* of the Jacobian, which the step takes */
+  for (int i = 0; i < jacobian->output_count; ++i) outputs[i] = scratch(jacobian->outputs[i].components, lanes);
+  const double *residual = outputs[1];
   double *step = scratch(size, lanes), *trusted = scratch(1, lanes),
          *kept = scratch(jacobian->kept + solve->kept, lanes);
-  const void *const of_jacobian[] = {unknowns, givens}, *const of_solve[] = {matrix, residual};
-  void *const blocks[] = {matrix, residual}, *const steps[] = {step, trusted};
+  const void *const of_jacobian[] = {unknowns, givens};
+  const void *const *of_solve = (const void *const *)outputs;
+  void *const steps[] = {step, trusted};
   copy(&jacobian->inputs[0], lanes, unknowns, 0);
   copy(&jacobian->inputs[1], lanes, givens, 0);
   double first = 0, norm = 0;
   int iteration = 0;
   for (; iteration < 50; ++iteration) {
-    jacobian->run(of_jacobian, blocks, kept);
+    jacobian->run(of_jacobian, outputs, kept);
     norm = 0;
     for (int i = 0; i < size * lanes; ++i) norm = fmax(norm, fabs(residual[i]));
     if (iteration == 0) first = norm;

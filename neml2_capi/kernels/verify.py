@@ -1,0 +1,61 @@
+"""Whether two kernels are the Jacobian of the same residual, by their values at some points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neml2_capi.kernels.evaluate import evaluate
+from neml2_capi.kernels.program import Array, Program
+
+#: Sizes of the numbers that are tried, and how many points of each.
+_SIZES = (1e-4, 1e-2, 1.0, 1e2, 1e4)
+_POINTS = 8
+#: Points at which both are finite, and the difference of an entry to the greatest of its row.
+_LEAST, _TOLERANCE = 4, 1e-6
+
+
+def are_alike(traced: Program, derived: Program, unknowns: int) -> bool:
+    """Whether a Jacobian with auxiliary unknowns is one that was traced, of one dense group."""
+    random = np.random.default_rng(0)
+    sizes = np.repeat(_SIZES, _POINTS)
+    inputs = [sizes * random.standard_normal((a.components, sizes.size)) for a in traced.inputs]
+    expected = evaluate(traced, inputs)[0].reshape(unknowns, unknowns, -1)
+    outputs = evaluate(derived, inputs)
+    found, *slopes = (
+        _dense(array, values) for array, values in zip(derived.outputs, outputs, strict=True)
+    )
+    found = found.reshape(expected.shape)
+    if derived.auxiliaries:
+        found = without_auxiliaries(found, *slopes[1:])
+    both = np.isfinite(expected).all(axis=(0, 1)) & np.isfinite(found).all(axis=(0, 1))
+    expected, found = expected[..., both], found[..., both]
+    near = np.abs(found - expected) <= _TOLERANCE * np.abs(expected).max(axis=1, keepdims=True)
+    return int(both.sum()) >= _LEAST and bool(near.all())
+
+
+def without_auxiliaries(
+    jacobian: NDArray[Any], by_auxiliaries: NDArray[Any], slopes: NDArray[Any]
+) -> NDArray[Any]:
+    """dr/du of all, (rows, columns, points), from dr/du, dr/dw and dw/d(u, w) of a Jacobian."""
+    rows, columns, points = jacobian.shape
+    by_auxiliaries = by_auxiliaries.reshape(rows, -1, points)
+    count = by_auxiliaries.shape[1]
+    slopes = slopes.reshape(count, columns + count, points)
+    total: NDArray[Any] = slopes[:, :columns].copy()
+    with np.errstate(all="ignore"):
+        for k in range(count):  # each depends on earlier ones alone
+            total[k] += np.einsum("op,ocp->cp", slopes[k, columns : columns + k], total[:k])
+        found: NDArray[Any] = jacobian + np.einsum("rap,acp->rcp", by_auxiliaries, total)
+    return found
+
+
+def _dense(array: Array, values: NDArray[Any]) -> NDArray[Any]:
+    """An output with its zeros."""
+    if array.stored is None:
+        return values
+    found = np.zeros((array.components, values.shape[-1]))
+    found[list(array.stored)] = values
+    return found

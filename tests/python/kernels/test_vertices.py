@@ -1,0 +1,115 @@
+"""Jacobians whose intermediate values are auxiliary unknowns: of few operations, and the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from neml2_capi.kernels.elimination import newton_step
+from neml2_capi.kernels.evaluate import evaluate
+from neml2_capi.kernels.program import Array, Program, program_of
+from neml2_capi.kernels.scalar import Node, Scalars
+from neml2_capi.kernels.simplify import simplified
+from neml2_capi.kernels.systems import System, joined_systems_of
+from neml2_capi.kernels.verify import are_alike
+
+pytestmark = pytest.mark.numbers
+
+Values = NDArray[np.float64]
+COUNT, FLOW = 6, 0.7
+
+
+def norm_of(s: Scalars, u: list[Node]) -> Node:
+    total = s.constant(0.0)
+    for x in u:
+        total = s.add(total, s.mul(x, x))
+    return s.function("sqrt", total)
+
+
+def residual() -> Program:
+    """-(u + FLOW |u| u - g): a flow in the direction of the unknowns."""
+    s = Scalars(notes=False)
+    u, g = ([s.variable(k, i) for i in range(COUNT)] for k in (0, 1))
+    rate = s.mul(s.constant(FLOW), norm_of(s, u))
+    rows = [s.sub(y, s.add(x, s.mul(rate, x))) for x, y in zip(u, g, strict=True)]
+    return program_of([Array("u", (COUNT,)), Array("g", (COUNT,))], [Array("r", (COUNT,))], [rows])
+
+
+def traced(flow: float = FLOW) -> Program:
+    """(1 + FLOW |u|) I + FLOW u u^T / |u|, entry by entry, and the residual."""
+    s = Scalars(notes=False)
+    u, g = ([s.variable(k, i) for i in range(COUNT)] for k in (0, 1))
+    norm = norm_of(s, u)
+    rate = s.mul(s.constant(flow), norm)
+    entries = []
+    for i, x in enumerate(u):
+        for j, y in enumerate(u):
+            entry = s.mul(s.constant(flow), s.div(s.mul(x, y), norm))
+            entries.append(s.add(s.add(s.constant(1.0), rate), entry) if i == j else entry)
+    rows = [s.sub(y, s.add(x, s.mul(rate, x))) for x, y in zip(u, g, strict=True)]
+    arrays = [Array("u", (COUNT,)), Array("g", (COUNT,))]
+    outputs = [Array("jacobian", (COUNT, COUNT)), Array("residual", (COUNT,))]
+    return program_of(arrays, outputs, [entries, rows])
+
+
+def segment(count: int) -> dict[str, Any]:
+    variable = {"name": "u", "var_size": count, "sub_batch_shape": [], "base_shape": [count]}
+    group = {"structure": "dense", "sub_batch_shape": [], "per_var_info": [variable]}
+    return {"unknown_group_infos": [group], "residual_group_infos": [group]}
+
+
+def work(jacobian: Program, step: Program) -> int:
+    return simplified(jacobian).operations + simplified(step).operations
+
+
+def steps_of(system: System, inputs: list[Values]) -> Values:
+    step, trusted = evaluate(simplified(system.step), evaluate(system.jacobian, inputs))
+    assert trusted.all()
+    return step
+
+
+def test_a_norm_becomes_an_unknown_and_the_step_is_that_of_a_dense_solver() -> None:
+    random = np.random.default_rng(0)
+    u, g = random.standard_normal((2, COUNT, 5))
+    systems = list(joined_systems_of(residual(), segment(COUNT)))
+    assert systems[0].jacobian.auxiliaries > 0
+    for system in systems:
+        step = steps_of(system, [u, g])
+        for point in range(5):
+            x = u[:, point]
+            norm = np.linalg.norm(x)
+            matrix = (1 + FLOW * norm) * np.eye(COUNT) + FLOW * np.outer(x, x) / norm
+            right = g[:, point] - x - FLOW * norm * x
+            np.testing.assert_allclose(step[:, point], np.linalg.solve(matrix, right), rtol=1e-12)
+
+
+def test_a_full_jacobian_of_rank_one_takes_few_operations() -> None:
+    least = min(work(s.jacobian, s.step) for s in joined_systems_of(residual(), segment(COUNT)))
+    by_entries = newton_step(traced(), [COUNT])
+    assert by_entries is not None
+    assert least < 0.4 * work(traced(), by_entries)
+
+
+def test_another_jacobian_is_told_from_the_derived_one() -> None:
+    for system in joined_systems_of(residual(), segment(COUNT)):
+        assert are_alike(traced(), system.jacobian, COUNT)
+        assert not are_alike(traced(FLOW * 1.001), system.jacobian, COUNT)
+
+
+def test_a_branch_that_is_not_chosen_does_not_reach_the_step() -> None:
+    """u^1.3 and its derivatives are NaN below zero, where they do not count."""
+    s = Scalars(notes=False)
+    u = [s.variable(0, i) for i in range(COUNT)]
+    total = s.constant(0.0)
+    for x in u:
+        total = s.add(total, x)
+    power = s.pow(total, s.constant(1.3))
+    flow = s.where(s.gt(total, s.constant(0.0)), s.mul(power, power), s.constant(0.0))
+    rows = [s.neg(s.add(s.mul(s.constant(k + 1.0), x), s.mul(flow, x))) for k, x in enumerate(u)]
+    law = program_of([Array("u", (COUNT,))], [Array("r", (COUNT,))], [rows])
+    below = -np.ones((COUNT, 1))
+    for system in joined_systems_of(law, segment(COUNT)):
+        np.testing.assert_allclose(steps_of(system, [below]), 1.0, rtol=1e-15)
