@@ -22,6 +22,7 @@ class Block {
   void run(model::Counts& counts) {
     for (begin_ = walk_.begin; begin_ < walk_.end; begin_ += lanes) {
       used_ = walk_.end - begin_ < lanes ? static_cast<int>(walk_.end - begin_) : lanes;
+      scratch_.is_one = used_ == 1;
       if (is_explicit_ && used_ == lanes && run_explicit(counts)) continue;
       gather<false>();
       scratch_.copy(walk_.seeds);
@@ -90,16 +91,24 @@ class Block {
     }
   }
 
+  static void repeat(const T* values, V* to, std::int64_t components) {
+    for (std::int64_t c = 0; c < components; ++c) to[c] = values[c] - V{};
+  }
+
   template <bool is_full>
   [[gnu::always_inline]] void gather() {
     given_ = Mask<T>{};
     for (const Bound& input : walk_.inputs) {
       V* const to = scratch_[input.at];
+      const T* const values = at(input.array, begin_);
       if (input.array.stride == 0) {
-        const T* const values = at(input.array, 0);
-        if (begin_ == walk_.begin || !input.lasts)
-          for (std::int64_t c = 0; c < input.components; ++c) to[c] = values[c] - V{};
+        if (begin_ == walk_.begin || !input.lasts) repeat(values, to, input.components);
         if (begin_ == walk_.begin) of_all_ |= bits_of(to, input.components);
+        continue;
+      }
+      if (!is_full && used_ == 1) {
+        repeat(values, to, input.components);
+        given_ |= bits_of(to, input.components);
         continue;
       }
       const T* from[lanes];
@@ -179,8 +188,7 @@ class Block {
     V* const right = scratch_[chain.right];
     for (std::int64_t i = 0; i < system.unknowns * chain.count; ++i) right[i] = -right[i];
     if (system.newton_step.kernel && (chain.count == 1 || chain.solved != nowhere)) return solve_steps(chain, right);
-    scratch_.assemble(system);
-    solve<T>(scratch_[system.jacobian], right, system.unknowns, chain.count);
+    scratch_.solve_by_pivoting(system, right, chain.count);
   }
 
   // A direction is a Newton step more, from another residual and by the same factors; with row pivoting if that does not
@@ -198,10 +206,7 @@ class Block {
       bad |= *scratch_[system.trusted] != T(1);
       for (std::int64_t i = 0; count > 1 && i < n; ++i) solved[i * count + k] = scratch_[system.step][i];
     }
-    if (any(bad)) {
-      scratch_.assemble(system);
-      solve<T>(scratch_[system.jacobian], right, n, count);
-    }
+    if (any(bad)) scratch_.solve_by_pivoting(system, right, count);
     for (std::int64_t i = 0; i < n * count; ++i) right[i] = bad ? right[i] : solved[i];
   }
 
@@ -396,7 +401,7 @@ class Block {
   }
 
   const Walk& walk_;
-  const Scratch<T> scratch_;
+  Scratch<T> scratch_;
   const bool is_explicit_;  // the steps give values alone
   bool is_reported_ = false;
   std::int64_t begin_ = 0;

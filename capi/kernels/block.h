@@ -30,7 +30,8 @@ inline constexpr At nowhere = -1;
 // A run of a kernel; none if `kernel` is null.
 struct Run {
   const neml2_kernel* kernel = nullptr;
-  void* const* arrays = nullptr;  // inputs, outputs, and what prepare() hands to run()
+  void* const* arrays = nullptr;                 // inputs, outputs, and what prepare() hands to run()
+  decltype(neml2_kernel::run) of_one = nullptr;  // for a block whose lanes hold the same point
 };
 
 // Components that are copied from one place of the scratch to another; zeros if they come from nowhere.

@@ -114,7 +114,8 @@ class Layout {
     all.push_back(place(kernel.kept));
     auto** const arrays = static_cast<void**>(memory.take(all.size() * sizeof(void*)));
     for (std::size_t i = 0; i < all.size(); ++i) arrays_.emplace_back(arrays + i, all[i].at);
-    return {&kernel, arrays};
+    const bool has_one = kernel.size >= offsetof(neml2_kernel, run_one) + sizeof kernel.run_one && kernel.run_one;
+    return {&kernel, arrays, has_one ? kernel.run_one : kernel.run};
   }
 
   Places arguments(const artifact::NamedGraph& graph) const {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "capi/kernels/block.h"
-#include "capi/kernels/lu.h"
+#include "capi/kernels/lu_of_one.h"
 #include "capi/newton/rules.h"
 
 namespace neml2_capi::kernels::NML2_INSTRUCTION_SET {
@@ -40,14 +40,15 @@ template <class T>
 struct Scratch {
   using V = Lanes<T>;
   V* const first;
+  bool is_one = false;  // all lanes hold the same point
 
   [[gnu::always_inline]] explicit Scratch(char* memory) : first(reinterpret_cast<V*>(memory)) {}
   [[gnu::always_inline]] V* operator[](At place) const { return first + place; }
 
-  [[gnu::always_inline]] static void call(const Run& run) {
+  [[gnu::always_inline]] void call(const Run& run) const {
     const neml2_kernel& kernel = *run.kernel;
     void* const* const outputs = run.arrays + kernel.input_count;
-    kernel.run(run.arrays, outputs, outputs[kernel.output_count]);
+    (is_one ? run.of_one : kernel.run)(run.arrays, outputs, outputs[kernel.output_count]);
   }
   [[gnu::always_inline]] static void prepare(const Run& run) {
     const neml2_kernel& kernel = *run.kernel;
@@ -64,6 +65,25 @@ struct Scratch {
   [[gnu::always_inline]] void copy(const List<Move>& moves) const {
     for (const Move& move : moves) copy(move);
   }
+  // Adds a row times so many directions of `count`; sums stay in registers.
+  template <int some>
+  [[gnu::always_inline]] static void add_products(V* to, const V* row, const V* from, std::int64_t rows,
+                                                  std::int64_t count) {
+    V sum[some];
+#pragma GCC unroll 8
+    for (int k = 0; k < some; ++k) sum[k] = to[k];
+    for (std::int64_t c = 0; c < rows; ++c)
+#pragma GCC unroll 8
+      for (int k = 0; k < some; ++k) sum[k] += row[c] * from[c * count + k];
+#pragma GCC unroll 8
+    for (int k = 0; k < some; ++k) to[k] = sum[k];
+  }
+  static void push_row(V* to, const V* row, const V* from, std::int64_t rows, std::int64_t count) {
+    std::int64_t k = 0;
+    for (; k + 6 <= count; k += 6) add_products<6>(to + k, row, from + k, rows, count);
+    for (; k + 2 <= count; k += 2) add_products<2>(to + k, row, from + k, rows, count);
+    if (k < count) add_products<1>(to + k, row, from + k, rows, count);
+  }
   void push_forward(const Product& product, std::int64_t count) const {
     const V* const from = first + product.from;
     for (std::int64_t r = 0; r < product.rows; ++r) {
@@ -72,13 +92,14 @@ struct Scratch {
       if (product.from == nowhere)
         for (std::int64_t c = 0; c < product.columns; ++c) to[product.first + c] += row[c];
       else
-        for (std::int64_t c = 0; c < product.columns; ++c)
-          for (std::int64_t k = 0; k < count; ++k) to[k] += row[c] * from[c * count + k];
+        push_row(to, row, from, product.columns, count);
     }
   }
-  void assemble(const Implicit& system) const {
+  // Solves with the whole Jacobian, which is overwritten. Returns the lanes in which it is singular.
+  Mask<T> solve_by_pivoting(const Implicit& system, V* right, std::int64_t sides) const {
     copy(system.assemble);
     for (const Product& product : system.substitute) push_forward(product, system.unknowns);
+    return (is_one ? solve_one<T> : solve<T>)(first + system.jacobian, right, system.unknowns, sides);
   }
 };
 
@@ -103,7 +124,7 @@ class Newton {
 
   // Returns the lanes that failed.
   WM run() {
-    for (int l = 0; l < width<T>; ++l) active_[l] = l < block_.used ? -1 : 0;
+    active_ = ~WM{};  // lanes without a point of their own do what the last one does
     if (!s_.is_cut) settled_ = ~WM{};
     start_history();
     norm_ = initial_ = norm_of_guess();
@@ -123,7 +144,7 @@ class Newton {
   }
 
  private:
-  static void call(const Run& run) { Scratch<T>::call(run); }
+  void call(const Run& run) const { scratch_.call(run); }
   V* u() const { return scratch_[s_.u]; }
   V* trial() const { return scratch_[s_.trial]; }
   V* step() const { return scratch_[s_.step]; }
@@ -166,9 +187,8 @@ class Newton {
   }
 
   Mask<T> solve_by_pivoting(V* to) {
-    scratch_.assemble(s_);
     for (std::int64_t k = 0; k < n_; ++k) to[k] = scratch_[s_.r][k];
-    return solve<T>(scratch_[s_.jacobian], to, n_, 1);
+    return scratch_.solve_by_pivoting(s_, to, 1);
   }
 
   // The full step; the residual comes with the operator for the next one.

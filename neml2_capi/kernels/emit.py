@@ -10,7 +10,7 @@ from typing import Protocol
 
 from neml2_capi.kernels.program import Array, Program
 from neml2_capi.kernels.scalar import MASKS
-from neml2_capi.kernels.schedule import Schedule, Section, scheduled
+from neml2_capi.kernels.schedule import Schedule, Section, calls_together, scheduled
 from neml2_capi.kernels.tables import identifier, stored, table
 
 #: What lanes.h and functions.h call a function.
@@ -51,7 +51,8 @@ def source(program: Program, name: str, origin: str) -> str:
     schedule = scheduled(program)
     writer = _Writer(program, schedule)
     prepared, operations = bool(schedule.prepare), program.operations
-    body = [*writer.functions(), *table(program, name, schedule.kept, prepared, operations)]
+    described = table(program, name, schedule.kept, prepared, operations, writer.runs_one)
+    body = [*writer.functions(), *described]
     return "\n".join([*head_of(program, name, origin, operations), *body]) + "\n"
 
 
@@ -92,6 +93,13 @@ class _Writer:
     def __init__(self, program: Program, schedule: Schedule) -> None:
         self.program, self._schedule = program, schedule
         self._single = program.real == "float32"
+        #: Whether some calls stand together, so that a single point takes less.
+        self.runs_one = any(
+            len(places) > 1
+            for section in schedule.run
+            for places in calls_together(program, section.places)
+        )
+        self.packs = False
         names = Names()
         self._inputs = [names.new(array.name) for array in program.inputs]
         self._outputs = [names.new(array.name) for array in program.outputs]
@@ -113,11 +121,15 @@ class _Writer:
         """One of the two, with those that it is cut into before it."""
         run = what == "run"
         names = ["inputs", "outputs", "results"] if run else ["inputs", "results"]
+        self.packs = run and self.runs_one
+        if self.packs:
+            what, names = "compute", [*names, "one"]
         types = {
             "inputs": "const void *const *inputs",
             "outputs": "void *const *outputs",
             "results": "const void *results" if run else "void *results",
             "shared": "lanes *shared",
+            "one": "int one",
         }
         bodies = [Statements(self, section, run).lines() for section in sections]
         if len(bodies) > 1:
@@ -130,9 +142,15 @@ class _Writer:
             calls = [f"  {what}_{number}({given});" for number in range(len(bodies))]
             bodies = [[f"  lanes shared[{max(shared, 1)}];", *calls]]
         lines = [line for body in bodies for line in body] + (self._rest() if run else [])
-        yield f"static void {what}({', '.join(types[name] for name in names)}) {{"
+        kind = "FUNCTION" if self.packs else "static"
+        yield f"{kind} void {what}({', '.join(types[name] for name in names)}) {{"
         yield from self._with_pointers(lines, names, run)
         yield "}\n"
+        if self.packs:
+            given = ", ".join(types[name] for name in names[:-1])
+            for number, name in enumerate(("run", "run_one")):
+                yield f"static void {name}({given}) {{"
+                yield f"  compute(inputs, outputs, results, {number});\n}}\n"
 
     def _with_pointers(self, lines: list[str], names: list[str], run: bool) -> Iterator[str]:
         """Lines, behind declarations of the arrays that they mention."""
@@ -199,6 +217,8 @@ class Operations(Protocol):
     """What statements are written of."""
 
     program: Program
+    #: Whether calls that stand together are written as one, by the variable `one`.
+    packs: bool
 
     @property
     def uses(self) -> Mapping[int, int]:
@@ -225,13 +245,30 @@ class Statements:
         self._inside = {a for p in section.places for a in self._program.steps[p][1] if a in own}
 
     def lines(self) -> list[str]:
-        for place in self._section.places:
-            self._state(place)
+        for places in calls_together(self._program, self._section.places):
+            if len(places) > 1 and self._writer.packs:
+                self._call_together(places)
+            else:
+                for place in places:
+                    self._state(place, self._expression(place))
         return self._lines
 
-    def _state(self, place: int) -> None:
+    def _call_together(self, places: list[int]) -> None:
+        """Several calls of one function, by arrays of arguments; results stand in the first."""
+        columns = zip(*(self._program.steps[place][1] for place in places), strict=True)
+        arrays = [f"{name}{places[0]}" for name in ("calls", "others")]
+        for array, column in zip(arrays, columns, strict=False):
+            values = ", ".join([self._value(argument).lanes for argument in column])
+            self._lines.append(f"  lanes {array}[CALLS] = {{{values}}};")
+        given = arrays[: len(self._program.steps[places[0]][1])]
+        name = self._program.steps[places[0]][0]
+        self._lines.append(f"  each_{name}({', '.join(given)}, {len(places)}, one);")
+        for slot, place in enumerate(places):
+            self._state(place, Text(f"{arrays[0]}[{slot}]", _ATOM))
+
+    def _state(self, place: int, made: Text) -> None:
         """The statement of a step, or an expression for the next one."""
-        writer, made = self._writer, self._expression(place)
+        writer = self._writer
         name = self._program.steps[place][0]
         targets = writer.writes.get(place, []) if self._run else []
         store = self._section.stores.get(place)

@@ -2,13 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from neml2_capi.kernels.program import FREE, Program, cost
 
 #: One C function holds about so many operations at most: compilers take longer than in proportion.
 MOST_OPERATIONS = 2000
+
+#: Functions that take as long as a hundred operations, one waiting for the other. Calls of one that
+#: do not need each other stand together: they overlap, and those of a single point share a vector.
+_LONG = frozenset(
+    {
+        "acos",
+        "acosh",
+        "asin",
+        "asinh",
+        "atan",
+        "atan2",
+        "atanh",
+        "cos",
+        "cosh",
+        "erf",
+        "erfc",
+        "exp",
+        "exp2",
+        "expm1",
+        "fmod",
+        "hypot",
+        "log",
+        "log10",
+        "log1p",
+        "log2",
+        "ndtr",
+        "pow",
+        "sin",
+        "sinh",
+        "tan",
+        "tanh",
+    }
+)
+#: So many at most, so that few numbers wait for each other.
+MOST_CALLS = 4
 
 
 @dataclass
@@ -70,20 +106,68 @@ def sections_of(
 
 
 def depth_first(program: Program, ends: Iterable[int]) -> list[int]:
-    """What the ends need, each step right behind the last of its arguments; without inputs."""
+    """What the ends need, each step right behind the last of its arguments; without inputs.
+
+    Calls that stand together are one step of it.
+    """
+    ends = list(ends)
+    alone = _depth_first(program, ends, {})
+    together = dict(_together(program, alone))
+    return _depth_first(program, ends, together) if together else alone
+
+
+def _depth_first(
+    program: Program, ends: Iterable[int], together: Mapping[int, tuple[int, ...]]
+) -> list[int]:
     order: list[int] = []
     seen = bytearray(len(program.steps))
     for end in ends:
         waiting = [(end, False)]
         while waiting:
             place, ready = waiting.pop()
+            places = together.get(place, (place,))
             if ready:
-                order.append(place)
+                order += places
             elif not seen[place] and program.steps[place][0] not in FREE:
-                seen[place] = 1
                 waiting.append((place, True))
-                waiting.extend((a, False) for a in reversed(program.steps[place][1]))
+                for call in reversed(places):
+                    seen[call] = 1
+                    waiting.extend((a, False) for a in reversed(program.steps[call][1]))
     return order
+
+
+def calls_together(program: Program, places: Iterable[int]) -> Iterator[list[int]]:
+    """The same places, those of calls that stand together as one list."""
+    group: list[int] = []
+    for place in places:
+        name, arguments, _ = program.steps[place]
+        alike = name in _LONG and group and name == program.steps[group[0]][0]
+        if group and not (alike and len(group) < MOST_CALLS and not {*group} & {*arguments}):
+            yield group
+            group = []
+        group.append(place)
+    if group:
+        yield group
+
+
+def _together(program: Program, order: Iterable[int]) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """By call: the calls that stand together with it.
+
+    They come after equally many calls, so that no two groups need each other.
+    """
+    calls: dict[tuple[str, int], list[int]] = defaultdict(list)
+    before = [0] * len(program.steps)
+    for place in order:
+        name, arguments, _ = program.steps[place]
+        before[place] = max(
+            (before[a] + (program.steps[a][0] in _LONG) for a in arguments), default=0
+        )
+        if name in _LONG:
+            calls[name, before[place]].append(place)
+    for alike in calls.values():
+        for first in range(0, len(alike), MOST_CALLS):
+            group = tuple(alike[first : first + MOST_CALLS])
+            yield from ((place, group) for place in group if len(group) > 1)
 
 
 def _changing(program: Program) -> bytearray:

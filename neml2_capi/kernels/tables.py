@@ -37,7 +37,14 @@ def stored(program: Program, output: int) -> list[tuple[int, int]]:
     return list(zip(range(len(places)) if components is None else components, places, strict=True))
 
 
-def table(program: Program, name: str, kept: int, prepared: bool, operations: int) -> Iterator[str]:
+def table(
+    program: Program,
+    name: str,
+    kept: int,
+    prepared: bool,
+    operations: int,
+    runs_one: bool = False,
+) -> Iterator[str]:
     """The definition of neml2_kernel_NAME."""
     for kind, arrays in (("input", program.inputs), ("output", program.outputs)):
         for number, array in enumerate(arrays):
@@ -75,6 +82,8 @@ def table(program: Program, name: str, kept: int, prepared: bool, operations: in
         "sparse" if sparse else "0",
         str(program.auxiliaries),
     ]
+    if runs_one:
+        fields.append("run_one")
     yield f"const neml2_kernel {symbol(name)} = {{"
     yield f"    {', '.join(fields)}}};"
 

@@ -11,11 +11,39 @@
 #define WIDE(x) (x)
 #define NARROW(x) (x)
 #endif
-#define OF_ONE(name) \
-  INLINE lanes lanes_##name(lanes x) { return NARROW(wide_##name(WIDE(x))); }
 
-#define OF_TWO(name) \
-  INLINE lanes lanes_##name(lanes x, lanes y) { return NARROW(wide_##name(WIDE(x), WIDE(y))); }
+/* So many calls of one function at most stand together. */
+#define CALLS 4
+
+/* A number of each of some vectors whose lanes are alike, in one vector; and back. */
+INLINE lanes packed(const lanes *x) {
+  lanes result;
+  for (int l = 0; l < LANES; ++l) result[l] = x[l % CALLS][0];
+  return result;
+}
+
+INLINE void unpack(lanes from, lanes *x) {
+  for (int l = 0; l < LANES && l < CALLS; ++l) x[l] = fill(from[l]);
+}
+
+/* each_NAME: results in place of x. If all lanes hold the same point, calls share vectors. */
+#define OF_ONE(name)                                                           \
+  INLINE lanes lanes_##name(lanes x) { return NARROW(wide_##name(WIDE(x))); }  \
+  FUNCTION void each_##name(lanes *x, int count, int one) {                  \
+    if (one)                                                                 \
+      for (int i = 0; i < CALLS; i += LANES) unpack(lanes_##name(packed(x + i)), x + i); \
+    else                                                                       \
+      for (int i = 0; i < count; ++i) x[i] = lanes_##name(x[i]);               \
+  }
+
+#define OF_TWO(name)                                                                           \
+  INLINE lanes lanes_##name(lanes x, lanes y) { return NARROW(wide_##name(WIDE(x), WIDE(y))); } \
+  FUNCTION void each_##name(lanes *x, const lanes *y, int count, int one) {                  \
+    if (one)                                                                                 \
+      for (int i = 0; i < CALLS; i += LANES) unpack(lanes_##name(packed(x + i), packed(y + i)), x + i); \
+    else                                                                                       \
+      for (int i = 0; i < count; ++i) x[i] = lanes_##name(x[i], y[i]);                         \
+  }
 
 OF_ONE(exp)
 OF_ONE(log)

@@ -27,10 +27,12 @@ typedef int64_t wide_mask __attribute__((vector_size(8 * LANES)));
 typedef uint64_t wide_bits __attribute__((vector_size(8 * LANES)));
 
 #ifdef NEML2_KERNEL_FLOAT
+#define REAL_BYTES 4
 typedef float real;
 typedef float lanes __attribute__((vector_size(4 * LANES)));
 typedef int32_t mask __attribute__((vector_size(4 * LANES)));
 #else
+#define REAL_BYTES 8
 typedef double real;
 typedef wide lanes;
 typedef wide_mask mask;
@@ -43,6 +45,14 @@ INLINE lanes where(mask condition, lanes value, lanes other) {
   return (lanes)((condition & (mask)value) | (~condition & (mask)other));
 }
 
+INLINE lanes absolute(lanes x) {
+#ifdef NEML2_KERNEL_FLOAT
+  return (lanes)((mask)x & INT32_MAX);
+#else
+  return (lanes)((mask)x & INT64_MAX);
+#endif
+}
+
 /* A power of 2 by which x is neither subnormal nor so large that its reciprocal is. */
 INLINE lanes scale_of(lanes x) {
 #ifdef NEML2_KERNEL_FLOAT
@@ -50,7 +60,13 @@ INLINE lanes scale_of(lanes x) {
 #else
   const real small = 0x1p-1000, large = 0x1p1000, up = 0x1p100, down = 0x1p-100;
 #endif
-  const lanes size = where(x < 0, -x, x);
+  const lanes size = absolute(x);
+#if defined(__AVX__) && LANES * REAL_BYTES == 32
+  /* Nearly all are 1: the branch is foreseen, and what follows does not wait for the comparisons. */
+  typedef long long words __attribute__((vector_size(32)));
+  const words other = (words)((size < small) | (size > large));
+  if (__builtin_ia32_ptestz256(other, other)) return fill(1);
+#endif
   return where(size < small, fill(up), where(size > large, fill(down), fill(1)));
 }
 
@@ -62,14 +78,6 @@ INLINE lanes square_root(lanes x) {
   for (int l = 0; l < LANES; ++l) result[l] = __builtin_sqrt(x[l]);
 #endif
   return result;
-}
-
-INLINE lanes absolute(lanes x) {
-#ifdef NEML2_KERNEL_FLOAT
-  return (lanes)((mask)x & INT32_MAX);
-#else
-  return (lanes)((mask)x & INT64_MAX);
-#endif
 }
 
 /* -1, 0 or 1; 0 for NaN, as torch has it. */

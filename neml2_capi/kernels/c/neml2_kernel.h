@@ -72,6 +72,9 @@ typedef struct neml2_kernel {
   /* Of a Jacobian: auxiliary unknowns w, which the residual r(u, w) takes and which are w(u, w) themselves. Its last two
    * outputs are then dr/dw, (rows, w), and dw/d(u, w), (w, columns and w): each w depends on earlier ones alone. */
   int32_t auxiliaries;
+  /* The same as run() in less time, if all lanes hold the same point. NULL if run() takes no more; a struct whose `size` ends
+   * before it has none. */
+  void (*run_one)(const void *const *inputs, void *const *outputs, const void *kept);
 } neml2_kernel;
 
 typedef struct neml2_kernel_set {

@@ -59,6 +59,7 @@ class _Kernel(ctypes.Structure):
         ("sparse_count", ctypes.c_int32),
         ("sparse", ctypes.POINTER(_Sparse)),
         ("auxiliaries", ctypes.c_int32),
+        ("run_one", _RUN),
     )
 
 
@@ -92,8 +93,11 @@ class Kernel:
             stored = self.outputs[entry.output][1]
             self.sparse[entry.output] = entry.size, entry.places[:stored]
 
-    def __call__(self, *inputs: Any) -> list[NDArray[Any]]:
-        """The outputs, (points, components) each, of inputs of this shape or (components,)."""
+    def __call__(self, *inputs: Any, one: bool = False) -> list[NDArray[Any]]:
+        """The outputs, (points, components) each, of inputs of this shape or (components,).
+
+        `one`: by the function for a block whose lanes hold the same point.
+        """
         if len(inputs) != len(self.inputs):
             raise KernelError(
                 f"{self.name} takes {len(self.inputs)} inputs, {len(inputs)} were given"
@@ -108,7 +112,7 @@ class Kernel:
         results = [np.empty((blocks * self.lanes, c), dtype=self.dtype) for _, c in self.outputs]
         given = [self._aligned(components) for _, components in self.inputs]
         made = [self._aligned(components) for _, components in self.outputs]
-        call = self.call(given, made)
+        call = self.call(given, made, one)
         for block in range(blocks):
             here = slice(block * self.lanes, (block + 1) * self.lanes)
             for scratch, values in zip(given, rows, strict=True):
@@ -139,12 +143,14 @@ class Kernel:
         whole[:, places] = values
         return whole
 
-    def call(self, given: Sequence[NDArray[Any]], made: Sequence[NDArray[Any]]) -> Any:
+    def call(
+        self, given: Sequence[NDArray[Any]], made: Sequence[NDArray[Any]], one: bool = False
+    ) -> Any:
         """A function of no arguments that prepares and runs the kernel on scratch, one block."""
         kept = self._aligned(max(self.kept, 1))
         inputs = (ctypes.c_void_p * max(len(given), 1))(*(x.ctypes.data for x in given))
         outputs = (ctypes.c_void_p * max(len(made), 1))(*(x.ctypes.data for x in made))
-        prepare, run = self._kernel.prepare, self._kernel.run
+        prepare, run = self._kernel.prepare, self._kernel.run_one if one else self._kernel.run
 
         def called(prepared: bool = True, owners: Any = (given, made, kept)) -> None:
             if prepare and prepared:
