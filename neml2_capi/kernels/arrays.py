@@ -23,18 +23,17 @@ class Arrays:
         self.scalars = Scalars()
         #: The largest number of the type of the inputs.
         self.largest = float(np.finfo(np.float64).max)
-        s = self.scalars
         self.add, self.sub, self.mul, self.div = map(self._arithmetic, ("add", "sub", "mul", "div"))
-        self.pow, self.neg = self._each(s.pow, 2), self._each(s.neg, 1)
-        self.gt, self.ge, self.eq = (self._each(f, 2) for f in (s.gt, s.ge, s.eq))
-        self.not_, self.truth = self._each(s.not_, 1), self._each(s.truth, 1)
-        self.and_, self.or_ = self._each(s.and_, 2), self._each(s.or_, 2)
-        self.where, self.number = self._each(s.where, 3), self._each(s.number, 1)
-        self.greatest, self.least = self._each(s.greatest, 2), self._each(s.least, 2)
+        self.pow, self.neg = self._each("pow", 2), self._each("neg", 1)
+        self.gt, self.ge, self.eq = (self._each(name, 2) for name in ("gt", "ge", "eq"))
+        self.not_, self.truth = self._each("not_", 1), self._each("truth", 1)
+        self.and_, self.or_ = self._each("and_", 2), self._each("or_", 2)
+        self.where, self.number = self._each("where", 3), self._each("number", 1)
+        self.greatest, self.least = self._each("greatest", 2), self._each("least", 2)
 
-    def _each(self, function: Callable[..., Node], count: int) -> Elementwise:
-        """A function of nodes, applied to each element of broadcast arrays or numbers."""
-        each = np.frompyfunc(function, count, 1)
+    def _each(self, name: str, count: int, *data: str) -> Elementwise:
+        """A method of Scalars, applied to each element of broadcast arrays or numbers."""
+        each = np.frompyfunc(functools.partial(getattr(self.scalars, name), *data), count, 1)
 
         def applied(*values: Any) -> Nodes:
             result = each(*map(self.array, values))
@@ -44,8 +43,8 @@ class Arrays:
 
     def _arithmetic(self, name: str) -> Elementwise:
         """The same; a zero in an array is structural, and one that a law writes is a number."""
-        structural = self._each(getattr(self.scalars, name), 2)
-        exact = self._each(functools.partial(self.scalars.with_zero, name), 2)
+        structural = self._each(name, 2)
+        exact = self._each("with_zero", 2, name)
 
         def applied(x: Any, y: Any) -> Nodes:
             return exact(x, y) if _is_zero(x) or _is_zero(y) else structural(x, y)
@@ -54,11 +53,11 @@ class Arrays:
 
     def function(self, name: str, x: Any) -> Nodes:
         """A function of folding.FUNCTIONS, of each element."""
-        return self._each(functools.partial(self.scalars.function, name), 1)(x)
+        return self._each("function", 1, name)(x)
 
     def binary(self, name: str, x: Any, y: Any) -> Nodes:
         """A function of folding.BINARY, of each pair of elements."""
-        return self._each(functools.partial(self.scalars.binary, name), 2)(x, y)
+        return self._each("binary", 2, name)(x, y)
 
     # Making arrays
 
@@ -119,14 +118,14 @@ class Arrays:
         for axis in sorted(chosen, reverse=True):
             parts = [x[(slice(None),) * axis + (i,)] for i in range(x.shape[axis])]
             total = functools.reduce(function, parts) if parts else self.full(x.shape[:axis], start)
-            x = np.expand_dims(total, axis) if keep else _array(total)
+            x = np.expand_dims(total, axis) if keep else self.array(total)
         return x
 
     def cumulated(self, function: Elementwise, x: Nodes, axis: int) -> Nodes:
         result: Nodes = x.copy()
         moved = np.moveaxis(result, axis, 0)
         for i in range(1, len(moved)):
-            moved[i] = function(moved[i - 1], moved[i])
+            moved[i, ...] = function(moved[i - 1], moved[i])
         return result
 
     def matmul(self, x: Nodes, y: Nodes) -> Nodes:
@@ -148,6 +147,10 @@ class Arrays:
 
     # Choosing by numbers
 
+    def known(self, x: Nodes) -> bool:
+        """Whether all are constants."""
+        return all(constant_of(node) is not None for node in x.ravel())
+
     def integers(self, x: Nodes) -> NDArray[np.int64]:
         """The values of constants. NoKernel if one depends on data."""
         values = [constant_of(node) for node in x.ravel()]
@@ -158,19 +161,16 @@ class Arrays:
 
     def gather(self, x: Nodes, axis: int, index: Nodes) -> Nodes:
         """x[index] along an axis, chosen by comparisons if the index depends on data."""
-        if all(constant_of(node) is not None for node in index.ravel()):
-            cut = tuple(slice(n) for n in index.shape)
-            trimmed = x[tuple(slice(None) if a == axis % x.ndim else c for a, c in enumerate(cut))]
-            return np.take_along_axis(trimmed, self.integers(index), axis)
-        result = np.empty(index.shape, dtype=object)
-        for place in np.ndindex(index.shape):
-            row = x[tuple(slice(None) if a == axis % x.ndim else p for a, p in enumerate(place))]
-            chosen = row[0]
-            for i in range(1, len(row)):
-                at_least = self.scalars.ge(index[place], self.scalars.constant(i))
-                chosen = self.scalars.where(at_least, row[i], chosen)
-            result[place] = chosen
-        return result
+        cut = tuple(
+            slice(None) if a == axis % x.ndim else slice(n) for a, n in enumerate(index.shape)
+        )
+        if self.known(index):
+            return np.take_along_axis(x[cut], self.integers(index), axis)
+        rows = [np.take(x[cut], [i], axis) for i in range(x.shape[axis])]
+        chosen = np.broadcast_to(rows[0], index.shape)
+        for i in range(1, len(rows)):
+            chosen = self.where(self.ge(index, float(i)), rows[i], chosen)
+        return chosen
 
     def count_below(self, sorted_values: Nodes, x: Nodes, right: bool) -> Nodes:
         """torch.searchsorted: how many values are less than x, or not greater if `right`."""
@@ -190,7 +190,3 @@ def _of_one(node: Node) -> Nodes:
     result = np.empty((), dtype=object)
     result[()] = node
     return result
-
-
-def _array(value: Any) -> Nodes:
-    return value if isinstance(value, np.ndarray) else _of_one(value)

@@ -82,38 +82,53 @@ def _install(into: Path, only: bool) -> None:
 
     def captured(program: Any, *arguments: Any, **options: Any) -> Any:
         path = Path(options["package_path"])
-        document: dict[str, Any] = {"package": str(path), "torch": torch.__version__}
-        document["neml2"] = str(neml2.__version__).removeprefix("v")
         try:
-            document["program"] = json.loads(read(program).to_json())
-        except NoKernel as reason:
-            document["reason"], document["told"] = reason.without_folders(), str(reason)
-        (into / f"{path.name}.json").write_text(json.dumps(document), encoding="utf-8")
+            if reason := _left_out(path.name):
+                raise NoKernel(reason)
+            _write(into, path, program=json.loads(read(program).to_json()))
+        except NoKernel as found:
+            _write(into, path, reason=found.without_folders(), told=str(found))
         return path if only else compile_and_package(lowered(program), *arguments, **options)
 
     torch._inductor.aoti_compile_and_package = captured
     if only:
         neml2.models.export._patch_pt2_noexecstack = lambda path: None
-        _leave_out_jacobians(into)
+        _trace_no_more_than_needed(into)
 
 
-def _leave_out_jacobians(into: Path) -> None:
-    """Trace no Jacobian of unknowns with sites: kernels derive it from the residual, and sooner."""
+def _left_out(name: str) -> str:
+    """Why a package needs no kernel; empty if it does."""
+    if name.endswith("_pvjp.pt2"):
+        return "the engine pulls cotangents back to parameters itself"
+    return ""
+
+
+def _write(into: Path, package: Path, **found: Any) -> None:
     import neml2
-    import neml2.models.export as tracing
     import torch
+
+    document = {"package": str(package), "torch": torch.__version__}
+    document["neml2"] = str(neml2.__version__).removeprefix("v")
+    (into / f"{package.name}.json").write_text(json.dumps({**document, **found}), encoding="utf-8")
+
+
+def _trace_no_more_than_needed(into: Path) -> None:
+    """Leave out graphs without a kernel, and Jacobians of unknowns with sites.
+
+    Kernels derive these from the residual, and sooner.
+    """
+    import neml2.models.export as tracing
 
     compile_model = tracing.compile_model
 
     @functools.wraps(compile_model)
     def compiled(model: Any, inputs: Any, path: Any, **options: Any) -> Any:
-        name = Path(path).name
-        if not os.environ.get(SITED) or not name.endswith("_jacobian.pt2"):
+        name, reason = Path(path).name, _left_out(Path(path).name)
+        if os.environ.get(SITED) and name.endswith("_jacobian.pt2"):
+            reason = "it is derived from the residual, which has none"
+        if not reason:
             return compile_model(model, inputs, path, **options)
-        document = {"package": str(path), "torch": torch.__version__}
-        document["neml2"] = str(neml2.__version__).removeprefix("v")
-        document["reason"] = "it is derived from the residual, which has none"
-        (into / f"{name}.json").write_text(json.dumps(document), encoding="utf-8")
+        _write(into, Path(path), reason=reason)
         return Path(path)
 
     tracing.compile_model = compiled

@@ -84,7 +84,7 @@ def into_zeros(a: Arrays, x: Nodes, shape: Sequence[int], axis: int, place: Any)
 
 def scatter(a: Arrays, x: Nodes, y: Nodes, axis: int, place: Any) -> Nodes:
     """A copy of x with y at a place."""
-    result = np.array(np.broadcast_to(x, x.shape), dtype=object)
+    result: Nodes = x.copy()
     result[along(result, axis, place)] = y
     return result
 
@@ -105,7 +105,7 @@ def strided_scatter(
     a: Arrays, x: Nodes, y: Nodes, shape: Sequence[int], strides: Sequence[int], start: Any = None
 ) -> Nodes:
     """A copy of x with y in such a view."""
-    result = np.array(x, dtype=object, order="C")
+    result: Nodes = x.copy()
     strided(a, result, shape, strides, start)[...] = y
     return result
 
@@ -146,26 +146,25 @@ def index_(a: Arrays, x: Nodes, places: Sequence[Any]) -> Nodes:
 
 def index_put(a: Arrays, x: Nodes, places: Sequence[Any], y: Nodes, add: bool = False) -> Nodes:
     chosen = tuple(slice(None) if p is None else a.integers(a.array(p)) for p in places)
-    result: Nodes = np.array(x, dtype=object, order="C")
+    result: Nodes = x.copy()
     if not add:
         result[chosen] = y
         return result
     flat, at = result.reshape(-1), np.arange(x.size).reshape(x.shape)[chosen]
     for place, value in zip(at.ravel(), np.broadcast_to(a.array(y), at.shape).ravel(), strict=True):
-        flat[place] = a.scalars.add(flat[place], value)  # a place may be named twice
+        flat[place] = a.add(flat[place], value)[()]  # a place may be named twice
     return result
 
 
 def scatter_add(a: Arrays, x: Nodes, axis: int, places: Nodes, values: Nodes) -> Nodes:
     """x and values added to it where the places along an axis say, which may depend on data."""
-    result: Nodes = np.array(x, dtype=object, order="C")
+    result: Nodes = x.copy()
     along_axis = [axis % x.ndim == k for k in range(x.ndim)]
     for at in np.ndindex(places.shape):
         for k in range(x.shape[axis]):
             to = tuple(k if here else i for here, i in zip(along_axis, at, strict=True))
-            added = a.scalars.add(result[to], values[at])
-            here = a.scalars.eq(places[at], a.scalars.constant(k))
-            result[to] = a.scalars.where(here, added, result[to])
+            added = a.add(result[to], values[at])
+            result[to] = a.where(a.eq(places[at], float(k)), added, result[to])[()]
     return result
 
 

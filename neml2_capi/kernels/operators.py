@@ -150,7 +150,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     # Written in place
     "aten.fill_": does.assign,
     "aten.copy_": does.assign,
-    "aten.copy": lambda a, x, y, *_: np.array(np.broadcast_to(y, x.shape), dtype=object),
+    "aten.copy": lambda a, x, y, *_: np.broadcast_to(a.array(y), x.shape).copy(),
     "aten.zero_": lambda a, x: does.assign(a, x, 0.0),
     "aten.add_": lambda a, x, y, alpha=1: does.assign(a, x, does.add(a, x, y, alpha)),
     "aten.sub_": lambda a, x, y, alpha=1: does.assign(a, x, does.sub(a, x, y, alpha)),
