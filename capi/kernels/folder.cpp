@@ -103,6 +103,13 @@ const neml2_kernel_set& load(const std::filesystem::path& path, const std::strin
   return *set;
 }
 
+// Names the targets of the objects, behind a colon.
+std::string built_for(const artifact::Field& document) {
+  std::string names;
+  for (const artifact::Field& entry : document["objects"].list()) add_name(names, entry["target"].text());
+  return names.empty() ? ": they are not built" : ": they are for " + names;
+}
+
 std::unique_ptr<const JsonDocument> parsed(const std::string& file) {
   const std::optional<std::string> text = archive::read(file, limits::json_bytes);
   if (!text) throw damaged(file, "cannot be read");
@@ -133,9 +140,8 @@ std::unique_ptr<const Folder> Folder::open(const std::filesystem::path& leaf, bo
   constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
   if (!folder->read(document, leaf, alone, any))
     throw Error(NEML2_ERROR_UNSUPPORTED, "kernels",
-                join("No object in ", folder->folder_.string(),
-                     " is for this machine. Build them here: neml2-capi "
-                     "build-kernels ARTIFACT"));
+                join("No object in ", folder->folder_.string(), " is for this machine", built_for(document),
+                     ". Build them here: neml2-capi build-kernels ARTIFACT"));
   if (folder->target_.empty()) return folder;
   try {
     std::unique_ptr<Folder> narrower(new Folder(folder->folder_));

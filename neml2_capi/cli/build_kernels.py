@@ -9,7 +9,7 @@ import click
 
 from neml2_capi.cli import options
 from neml2_capi.cli.screen import console, table
-from neml2_capi.kernels.build import DEFAULT_TARGETS, TARGETS, build
+from neml2_capi.kernels.build import DEFAULT_TARGETS, NATIVE, TARGETS, build
 from neml2_capi.kernels.folder import folders, read_metadata
 
 
@@ -19,9 +19,10 @@ from neml2_capi.kernels.folder import folders, read_metadata
 @click.option(
     "--target",
     "targets",
-    type=click.Choice(list(TARGETS)),
+    type=click.Choice([*TARGETS, NATIVE]),
     multiple=True,
-    help="A processor to build for; several may be given. All of this machine's kind by default.",
+    help="A processor to build for; several may be given, native is this machine's. All of this "
+    "machine's kind by default.",
 )
 @click.option("-j", "--jobs", default=0, help="Compilers at a time; one per processor by default.")
 def build_kernels_command(path: Path, cc: str, targets: tuple[str, ...], jobs: int) -> None:

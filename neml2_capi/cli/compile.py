@@ -23,8 +23,8 @@ from neml2_capi.artifact.targets import TARGETS
 from neml2_capi.cli import options
 from neml2_capi.cli.build_kernels import show
 from neml2_capi.kernels import capture, sites
+from neml2_capi.kernels.build import NATIVE, build
 from neml2_capi.kernels.build import TARGETS as KERNEL_TARGETS
-from neml2_capi.kernels.build import build
 from neml2_capi.kernels.collect import collect
 from neml2_capi.kernels.folder import KernelError, read_metadata
 from neml2_capi.kernels.whole import Staging, require_opens, without_kernels
@@ -65,8 +65,9 @@ class Target(click.ParamType):  # type: ignore[type-arg]
     type=Target(),
     multiple=True,
     help="Processors that it shall run on; several may be given. Packages are compiled for the "
-    "first, x86-64-v3 by default (most since 2013), native: this machine's. Kernels are compiled "
-    "for each, by default x86-64-v2, -v3 and -v4. A system, aarch64-linux-gnu.2.28 or "
+    "first, x86-64-v3 by default (most since 2013). Kernels are compiled for each, by default "
+    "x86-64-v2, -v3 and -v4. native is this machine's processor alone: an older one refuses what "
+    "is compiled so, and says what it lacks. A system, aarch64-linux-gnu.2.28 or "
     "x86_64-linux-gnu.2.17, is given alone: packages and kernels are cross-compiled by zig (pip "
     "install ziglang) for that machine and version of glibc.",
 )
@@ -162,7 +163,7 @@ def compile_command(
         command = [python, sites.__file__, str(file), *words, *others]
         if status := _compile(command, environment, staging, output_dir):
             context.exit(status)
-        wanted = [target for target in targets if target in KERNEL_TARGETS]
+        wanted = [target for target in targets if target in (*KERNEL_TARGETS, NATIVE)]
         if system:
             _rebuild_packages(Path(scratch), system, python, cxx)
             wanted = _kernel_targets(system)

@@ -21,8 +21,9 @@ from neml2_capi.artifact.files import (
     packages_of,
 )
 from neml2_capi.artifact.rebuild import holds_sources, this_system
+from neml2_capi.artifact.targets import level_here
 from neml2_capi.cli.consistency import contradictions
-from neml2_capi.cli.kernel_summary import stand_in
+from neml2_capi.cli.kernel_summary import runs_here, stand_in
 from neml2_capi.cli.remedy import compile_command
 from neml2_capi.cli.runtimes import Choice, choose, taken
 from neml2_capi.kernels.folder import KernelError, read_metadata
@@ -193,6 +194,12 @@ class _Examiner:
         if not document["objects"]:
             build = f"Build them: neml2-capi build-kernels {self.path}"
             yield Finding("kernels", "the kernels are sources, and not built", build)
+        elif not any(map(runs_here, document["objects"])):
+            built = ", ".join(entry["target"] for entry in document["objects"])
+            problem = f"the kernels are built for {built}, and this machine is {level_here()}"
+            yield Finding(
+                "kernels", problem, f"Build them here: neml2-capi build-kernels {self.path}"
+            )
         solve = set(packages_named(description["segments"], "solve_package"))
         for entry in document["missing"]:
             name = Path(entry["package"]).name

@@ -44,12 +44,13 @@ def stand_in(description: Description, leaf: Path) -> bool:
         wanted = set(packages_of(description))
         wanted -= set(packages_named(description["segments"], "solve_package"))
         fit = all(name in kernels and _fits(kernels[name], leaf / name) for name in wanted)
-        return fit and any(map(_runs_here, document["objects"]))
+        return fit and any(map(runs_here, document["objects"]))
     except (KernelError, KeyError, TypeError):
         return False
 
 
-def _runs_here(entry: dict[str, str]) -> bool:
+def runs_here(entry: dict[str, str]) -> bool:
+    """Tell whether an object of kernels is for this machine."""
     if entry["machine"] != platform.machine():
         return False
     levels = list(TARGETS)

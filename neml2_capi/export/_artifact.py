@@ -21,7 +21,7 @@ from neml2_capi.export._compile import TRACED_POINTS, compile_program, decompose
 from neml2_capi.export._lines import without_lines
 from neml2_capi.export._points import PointFunction, Shape, batched
 from neml2_capi.export._variables import Pairs, Parameter, Variable
-from neml2_capi.kernels.build import build
+from neml2_capi.kernels.build import NATIVE, build
 from neml2_capi.kernels.evaluate import evaluate
 from neml2_capi.kernels.folder import KernelError, write_sources
 from neml2_capi.kernels.program import NoKernel, Program
@@ -149,7 +149,7 @@ class Artifact:
         versions = {"torch": torch.__version__}
         folder = write_sources(self._folder, where, self._programs, metadata, versions, checksum)
         try:
-            build(folder)
+            build(folder, [NATIVE] if self._target == NATIVE else ())
         except KernelError as error:
             # A missing compiler may be on another machine; a source that one refuses, none takes.
             if self._kernels == "only" and not isinstance(error.__cause__, OSError):

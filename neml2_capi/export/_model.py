@@ -109,7 +109,7 @@ def model(
     dtype
         "float64" or "float32".
     target
-        As in export.package().
+        As in export.package(). Kernels are built for all of them, or for "native" alone.
     kernels
         Point kernels in C beside the packages: "auto" writes them, and builds them if there is a
         C compiler, and warns of what has none, by the line of the law; "only" leaves the packages

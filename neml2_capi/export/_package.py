@@ -60,7 +60,7 @@ def package(
         floating-point output, and returns a gradient for each floating-point input, of its shape.
     target
         The oldest processor that the package shall run on, "x86-64-v2", "x86-64-v3" or "x86-64-v4",
-        or this machine's, "native".
+        or this machine's, "native", which an older processor refuses.
 
     Returns
     -------

@@ -15,6 +15,7 @@ from typing import Any
 from neml2_capi._ffi.outside import require_outside
 from neml2_capi.artifact.compilers import run
 from neml2_capi.artifact.lock import locked
+from neml2_capi.artifact.targets import level_here
 from neml2_capi.kernels.folder import (
     HEADERS,
     C,
@@ -58,6 +59,8 @@ TARGETS = {
 }
 #: What is built if nothing is asked for, on this kind of machine.
 DEFAULT_TARGETS = tuple(n for n, t in TARGETS.items() if t.machine == platform.machine())
+#: The processor of this machine alone.
+NATIVE = "native"
 
 
 def build(
@@ -72,7 +75,8 @@ def build(
     folder : Path
         A folder with kernels.json.
     targets : Sequence[str]
-        Names of TARGETS; this machine's if none is given.
+        Names of TARGETS, or "native": the best that this processor runs, and the narrower one for
+        few points if its blocks are of eight. All of this kind of machine if none is given.
     cc : str
         The compiler, with options if need be; $CC, else cc.
     lanes : int
@@ -103,10 +107,7 @@ def _build_all(folder: Path, targets: Sequence[str], cc: str, lanes: int, jobs: 
     _require_sources(folder, document)
     if (now := checksum_of_metadata(folder)) is not None:
         document["metadata_checksum"] = now
-    names = list(targets) or list(DEFAULT_TARGETS)
-    for name in names:
-        if name not in TARGETS:
-            raise KernelError(f"there is no target {name!r}; choose of {', '.join(TARGETS)}")
+    names = _named(targets or DEFAULT_TARGETS)
     made = []
     for name in names:
         path = folder / f"{name}.so"
@@ -116,6 +117,28 @@ def _build_all(folder: Path, targets: Sequence[str], cc: str, lanes: int, jobs: 
         write_metadata(folder, document)
         made.append(path)
     return made
+
+
+def _named(targets: Sequence[str]) -> list[str]:
+    """The names of TARGETS that are asked for, each once."""
+    names: list[str] = []
+    for name in targets:
+        if name != NATIVE and name not in TARGETS:
+            raise KernelError(
+                f"there is no target {name!r}; choose of {', '.join(TARGETS)}, native"
+            )
+        names += _native() if name == NATIVE else [name]
+    return list(dict.fromkeys(names))
+
+
+def _native() -> list[str]:
+    best = "aarch64" if platform.machine() == "aarch64" else level_here()
+    if best not in TARGETS:
+        raise KernelError(
+            f"this machine, {best or platform.machine()}, is none of {', '.join(TARGETS)}: kernels "
+            "run on these alone"
+        )
+    return [best, "x86-64-v3"] if best == "x86-64-v4" else [best]
 
 
 def compiler(target: Target, cc: str = "") -> list[str]:

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from states import state_of
 
-from neml2_capi import Error, Model
+from neml2_capi import Error, Model, examples
 from neml2_capi.artifact.needs import needs_of
 from neml2_capi.kernels.folder import directory_checksum
 
@@ -210,6 +210,21 @@ def test_doctor_has_kernels_built_where_there_are_none_for_this_machine(
     status, shown = told("doctor", root)
     assert status == 1
     assert why in shown
+    assert f"neml2-capi build-kernels {root}" in shown
+
+
+def test_kernels_built_for_another_processor_alone_are_refused_and_told(tmp_path: Path) -> None:
+    """What `--target native` built elsewhere."""
+    root = Path(shutil.copytree(examples.path("elasticity"), tmp_path / "elasticity"))
+    (file,) = root.glob("kernels/*/kernels.json")
+    document = json.loads(file.read_text())
+    document["objects"] = [{**document["objects"][0], "target": "aarch64", "machine": "aarch64"}]
+    file.write_text(json.dumps(document))
+    with pytest.raises(Error, match=r"is for this machine: they are for aarch64\. Build them here"):
+        Model(root)
+    status, shown = told("doctor", root)
+    assert status == 1
+    assert "the kernels are built for aarch64, and this machine is x86-64" in shown
     assert f"neml2-capi build-kernels {root}" in shown
 
 

@@ -17,6 +17,7 @@ from kernel_setup import ROOT, native_target, require_compiler
 from loaded import load
 
 import neml2_capi
+from neml2_capi.artifact.targets import level_here
 from neml2_capi.kernels.folder import directory_checksum, read_metadata
 
 ELASTICITY = ROOT / "examples" / "models" / "elasticity.i"
@@ -53,6 +54,25 @@ def test_kernels_only_writes_all_but_packages(tmp_path: Path) -> None:
     strain = np.array([[1e-3, 0, 0, 0, 0, 0]])
     stress = neml2_capi.Model(root).forward({"strain": strain})["stress"]
     np.testing.assert_allclose(stress, kernel(strain)[0], rtol=1e-14)
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(
+    "kernels", ["only", pytest.param("auto", marks=pytest.mark.everything("AOTInductor"))]
+)
+def test_native_is_this_processor_alone(tmp_path: Path, kernels: str) -> None:
+    """Inspect tells of it; another processor is told what it lacks: see tests/python/test_travel"""
+    done = compiled(tmp_path, "--kernels", kernels, "--target", "native")
+    assert done.returncode == 0, done.stderr
+    root = tmp_path / "elasticity"
+    objects = read_metadata(root / "kernels" / "float64")["objects"]
+    best = "aarch64" if os.uname().machine == "aarch64" else level_here()
+    assert objects[0]["target"] == best
+    assert len(objects) == (2 if best == "x86-64-v4" else 1)  # and blocks for few points
+    strain = np.array([[1e-3, 0, 0, 0, 0, 0]])
+    assert neml2_capi.Model(root).forward({"strain": strain})["stress"][0, 0] > 0
+    command = [sys.executable, "-m", "neml2_capi.cli", "inspect", str(root)]
+    assert best in subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 @pytest.mark.usefixtures("compiler")

@@ -245,6 +245,23 @@ def test_an_unknown_target_is_named(folder: Path) -> None:
         build(folder, ["vax"])
 
 
+def test_native_is_the_newest_that_this_processor_runs(folder: Path, any_cc: str) -> None:
+    newest = [t for t in TARGETS if runs_here(t)][-1:] or [native_target()]
+    newest += ["x86-64-v3"] * (newest == ["x86-64-v4"])  # whose blocks hold fewer points
+    assert [path.stem for path in build(folder, ["native"], any_cc)] == newest
+    assert [o["target"] for o in read_metadata(folder)["objects"]] == newest
+
+
+@pytest.mark.parametrize("level", ["x86-64", ""])
+def test_native_on_a_processor_that_kernels_do_not_know_is_refused(
+    folder: Path, level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("neml2_capi.kernels.build.level_here", lambda: level)
+    monkeypatch.setattr("neml2_capi.kernels.build.platform.machine", lambda: "x86_64")
+    with pytest.raises(KernelError, match=r"this machine, x86.64, is none of x86-64-v2, "):
+        build(folder, ["native"])
+
+
 def test_the_crystal_compiles_in_six_seconds(
     captured: Callable[[str], Captured], tmp_path: Path
 ) -> None:
