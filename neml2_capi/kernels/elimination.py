@@ -22,6 +22,8 @@ from neml2_capi.kernels.tables import stored
 GROWTH = 1e3
 #: By how much the products that make an unknown may exceed it: so much of it is round-off.
 LOSS = 1e8
+#: The reciprocal of a pivot is finite.
+_LARGEST = 1e300
 #: A step of so many operations is always a straight line, and a longer one if a loop over the dense
 #: matrix takes _TIMES as many: that code stays in the instruction cache.
 MOST_OPERATIONS = 50_000
@@ -103,7 +105,7 @@ def newton_step_by_sites(
     matrix = _Matrix(s, jacobian, entries, len(sites), equal=not sited)
     sides = _sides(s, groups)
     matrix.growth = LOSS
-    keeps = not sited and len(sides) > _MOST_FACTORISED
+    keeps = not sited
     for number in range(len(sides), len(sites)):  # w - w(u, w) = 0
         matrix.forms[number][number] = {_ONE: 1.0}
         matrix.rows[number][number] = s.constant(1.0)
@@ -370,6 +372,7 @@ def _eliminated(
             above[j].add(i)
     changes: dict[tuple[int, int], list[Node]] = defaultdict(list)
     pivots: list[tuple[int, int]] = []
+    inverses: list[Node] = []
     left, columns = dict.fromkeys(range(total)), dict.fromkeys(range(total))
     begin = len(s.nodes)
     for among in _stages(sites):
@@ -383,8 +386,9 @@ def _eliminated(
             pivots.append((row, column))
             del left[row], columns[column]
             rest = sorted(j for j in rows[row] if j in columns)
+            inverses.append(s.div(s.constant(1.0), rows[row][column]))
             for i in sorted(i for i in above[column] if i in left):
-                factor = s.div(rows[i][column], rows[row][column])
+                factor = s.mul(rows[i][column], inverses[-1])
                 for j in rest:
                     change = s.mul(factor, rows[row][j])
                     if _is_zero(change):
@@ -401,11 +405,11 @@ def _eliminated(
     zero = s.constant(0.0)
     found = [rows[i].get(j, zero) for i, j in pivots]
     checks = []
-    for (i, j), pivot_value in zip(pivots, found, strict=True):
+    for (i, j), pivot_value, inverse in zip(pivots, found, inverses, strict=True):
         if constant_of(pivot_value) in (None, 0):
             s.site = sites[i]
             before = matrix.rows[i].get(j, zero)
-            checks.append(_good(s, before, pivot_value, changes[i, j], matrix.growth))
+            checks.append(_good(s, before, inverse, changes[i, j], matrix.growth))
     filled = [place for place, (i, j) in enumerate(pivots) if j not in matrix.rows[i]]
     order = {column: place for place, (_, column) in enumerate(pivots)}
     solution = list(sides)
@@ -432,7 +436,7 @@ def _eliminated(
             else:
                 most, tested, least = LOSS, value, size
             checks.append(s.ge(s.mul(s.constant(most), s.function("abs", tested)), least))
-        solution[column] = s.div(value, found[place])
+        solution[column] = s.mul(value, inverses[place])
     return solution, s.number(_all(s, checks))
 
 
@@ -485,10 +489,11 @@ def _all(s: Scalars, checks: Sequence[Node]) -> Node:
     return total
 
 
-def _good(s: Scalars, before: Node, after: Node, changes: Sequence[Node], most: float) -> Node:
+def _good(s: Scalars, before: Node, inverse: Node, changes: Sequence[Node], most: float) -> Node:
     """Whether the sum of what a pivot is made of exceeds it by `most` at no time."""
+    after = s.function("abs", inverse)
     if not changes:
-        return s.gt(s.function("abs", after), s.constant(0.0))
+        return s.gt(s.constant(_LARGEST), after)
     own = s.site
     size = s.function("abs", changes[0])
     for change in changes[1:]:
@@ -496,7 +501,7 @@ def _good(s: Scalars, before: Node, after: Node, changes: Sequence[Node], most: 
         size = s.add(size, s.function("abs", change))
     s.site = own
     start, growth = s.function("abs", before), s.constant(most)
-    kept = s.gt(s.mul(growth, s.function("abs", after)), s.add(start, size))
+    kept = s.gt(growth, s.mul(s.add(start, size), after))
     return kept if _is_zero(before) else s.and_(kept, s.ge(s.mul(growth, start), size))
 
 
