@@ -114,7 +114,10 @@ class Newton {
   // `trace` may be null.
   Newton(const Implicit& system, const Scratch<T>& scratch, const newton::Settings& settings, BlockReport<T>& block,
          Trace* trace)
-      : s_(system), scratch_(scratch), settings_(settings), block_(block), trace_(trace), n_(system.unknowns) {}
+      : s_(system), scratch_(scratch), settings_(settings), block_(block), trace_(trace), n_(system.unknowns) {
+    Scratch<T>::prepare(s_.system);
+    if (searches()) Scratch<T>::prepare(s_.residual);
+  }
 
   // Measures the relative criterion from here, too, if run() begins elsewhere.
   void take_reference() {

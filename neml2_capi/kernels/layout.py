@@ -26,8 +26,7 @@ def named(program: Program, package: str, metadata: _Json) -> Program:
 
     Arrays keep the names of the graph if the metadata says nothing. The input of a predictor
     that is fed back, and the direction of a product with the Jacobian, are marked as changing: half
-    of the crystal's predictor is then computed once. (The unknowns of a residual are not: what does
-    not depend on them is a twentieth, and no faster to keep than to compute.)
+    of the crystal's predictor is then computed once.
     """
     for segment in metadata.get("segments", ()):
         for key, value in segment.items():

@@ -37,6 +37,8 @@ class Prepared:
     origins: list[list[Origin]] | None = None
     #: What another kernel computes: the first outputs of this one alone, with the same bits.
     values: Program | None = None
+    #: Its first inputs that are groups of unknowns, which Newton's method changes.
+    unknowns: int = 0
 
     def written(
         self, package: str, metadata: _Json, name: str, origin: str
@@ -49,6 +51,9 @@ class Prepared:
         if loops:
             return program, *source_with_loops(loops, program, name, origin)
         program = simplified(program, self.values)
+        first = self.unknowns
+        inputs = [replace(array, changes=True) for array in program.inputs[:first]]
+        program = replace(program, inputs=[*inputs, *program.inputs[first:]])
         return program, source(program, name, origin), program.operations
 
 
@@ -74,8 +79,12 @@ def prepared_kernels(
         plain = _plain(program, sites)
         found[package] = replace(plain, values=values if isinstance(values, Program) else None)
     for segment in metadata.get("segments", ()):
-        if segment.get("unknown_group_infos"):
+        if groups := segment.get("unknown_group_infos"):
             _prepare_system(found, segment)
+            for key in ("residual_package", "jacobian_package"):
+                kernel = found.get(segment.get(key) or "")
+                if isinstance(kernel, Prepared):
+                    found[segment[key]] = replace(kernel, unknowns=len(groups))
     return found
 
 

@@ -10,6 +10,8 @@ from neml2_capi.kernels.program import FREE, Program, cost
 
 #: One C function holds about so many operations at most: compilers take longer than in proportion.
 MOST_OPERATIONS = 2000
+#: Of all operations: fewer are computed again as soon as they are kept and loaded.
+_LEAST_PREPARED = 0.1
 
 #: Functions that take as long as a hundred operations, one waiting for the other. Calls of one that
 #: do not need each other stand together: they overlap, and those of a single point share a vector.
@@ -77,6 +79,8 @@ def scheduled(program: Program, most: int = MOST_OPERATIONS) -> Schedule:
     if not any(array.changes for array in program.inputs):
         changing = bytearray(b"\1" * len(program.steps))
     hoisted = [p for p in order if not changing[p]]
+    if _work(program, hoisted) < _LEAST_PREPARED * _work(program, order):
+        changing, hoisted = bytearray(b"\1" * len(program.steps)), []
     later = [p for p in order if changing[p]]
     wanted = {a for p in later for a in program.steps[p][1]} | set(ends)
     handed = [p for p in hoisted if p in wanted]
@@ -95,6 +99,10 @@ def scheduled(program: Program, most: int = MOST_OPERATIONS) -> Schedule:
         if handed
         else Schedule([], after, 0, 0, shared_after)
     )
+
+
+def _work(program: Program, order: Iterable[int]) -> int:
+    return sum(cost(program.steps[place]) for place in order)
 
 
 def sections_of(
@@ -183,7 +191,7 @@ def _changing(program: Program) -> bytearray:
 
 def _cut(program: Program, order: list[int], most: int) -> list[Section]:
     """Sections of nearly equal numbers of operations."""
-    total = sum(cost(program.steps[p]) for p in order)
+    total = _work(program, order)
     count = max(-(-total // most), 1)
     sections = [Section([]) for _ in range(count)]
     done = 0

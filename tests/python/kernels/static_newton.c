@@ -104,17 +104,18 @@ int main(void) {
   void *outputs[8]; /* of the Jacobian, which the step takes */
   for (int i = 0; i < jacobian->output_count; ++i) outputs[i] = scratch(jacobian->outputs[i].components, lanes);
   const double *residual = outputs[1];
-  double *step = scratch(size, lanes), *trusted = scratch(1, lanes),
-         *kept = scratch(jacobian->kept + solve->kept, lanes);
+  double *step = scratch(size, lanes), *trusted = scratch(1, lanes);
+  double *prepared = scratch(jacobian->kept, lanes), *kept = scratch(solve->kept, lanes);
   const void *const of_jacobian[] = {unknowns, givens};
   const void *const *of_solve = (const void *const *)outputs;
   void *const steps[] = {step, trusted};
   copy(&jacobian->inputs[0], lanes, unknowns, 0);
   copy(&jacobian->inputs[1], lanes, givens, 0);
+  if (jacobian->prepare) jacobian->prepare(of_jacobian, prepared);
   double first = 0, norm = 0;
   int iteration = 0;
   for (; iteration < 50; ++iteration) {
-    jacobian->run(of_jacobian, outputs, kept);
+    jacobian->run(of_jacobian, outputs, prepared);
     norm = 0;
     for (int i = 0; i < size * lanes; ++i) norm = fmax(norm, fabs(residual[i]));
     if (iteration == 0) first = norm;

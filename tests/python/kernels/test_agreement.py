@@ -234,7 +234,6 @@ def test_kernels_of_all_graphs_are_called_by_their_name(cases: Callable[[str], C
     kernel: Kernel = cases("isotropic_hardening").kernels["viscoplastic_residual"]
     assert [name for name, _ in kernel.inputs][:2] == ["unknowns", "givens"]
     assert kernel.outputs == [("residual", 7)]
-    assert kernel.kept == 0
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from neml2_capi.kernels.elimination import newton_step
 from neml2_capi.kernels.evaluate import evaluate
+from neml2_capi.kernels.prepare import Prepared, prepared_kernels
 from neml2_capi.kernels.program import Array, Program, program_of
 from neml2_capi.kernels.scalar import Node, Scalars
 from neml2_capi.kernels.simplify import simplified
@@ -58,7 +59,15 @@ def traced(flow: float = FLOW) -> Program:
 def segment(count: int) -> dict[str, Any]:
     variable = {"name": "u", "var_size": count, "sub_batch_shape": [], "base_shape": [count]}
     group = {"structure": "dense", "sub_batch_shape": [], "per_var_info": [variable]}
-    return {"unknown_group_infos": [group], "residual_group_infos": [group]}
+    return {
+        "kind": "implicit",
+        "residual_package": "m_residual.pt2",
+        "jacobian_package": "m_jacobian.pt2",
+        "solve_package": "m_solve.pt2",
+        "unknown_group_infos": [group],
+        "residual_group_infos": [group],
+        "given_group_infos": [],
+    }
 
 
 def work(jacobian: Program, step: Program) -> int:
@@ -113,3 +122,33 @@ def test_a_branch_that_is_not_chosen_does_not_reach_the_step() -> None:
     below = -np.ones((COUNT, 1))
     for system in joined_systems_of(law, segment(COUNT)):
         np.testing.assert_allclose(steps_of(system, [below]), 1.0, rtol=1e-15)
+
+
+def test_an_artifact_gets_the_jacobian_of_fewer_operations() -> None:
+    programs: dict[str, Program | str] = {
+        "m_residual.pt2": residual(),
+        "m_jacobian.pt2": traced(),
+        "m_solve.pt2": "it solves linear systems",
+    }
+    for flow, taken in ((FLOW, True), (FLOW * 1.001, False)):
+        programs["m_jacobian.pt2"] = traced(flow)
+        found = prepared_kernels(programs, {"segments": [segment(COUNT)]})
+        jacobian, step = found["m_jacobian.pt2"], found["m_solve.pt2"]
+        assert isinstance(jacobian, Prepared) and isinstance(step, Prepared)
+        assert (jacobian.program.auxiliaries > 0) is taken
+
+
+@pytest.mark.parametrize(("powers", "prepared"), [(0, False), (20, True)])
+def test_what_does_not_depend_on_the_unknowns_is_prepared(powers: int, prepared: bool) -> None:
+    s = Scalars(notes=False)
+    u, g = ([s.variable(k, i) for i in range(COUNT)] for k in (0, 1))
+    rate = g[0]
+    for _ in range(powers):
+        rate = s.mul(s.add(rate, g[1]), g[0])
+    rows = [s.sub(s.mul(x, s.mul(rate, x)), y) for x, y in zip(u, g, strict=True)]
+    arrays = [Array("u", (COUNT,)), Array("g", (COUNT,))]
+    law = program_of(arrays, [Array("r", (COUNT,))], [rows])
+    (found,) = prepared_kernels({"m_residual.pt2": law}, {"segments": [segment(COUNT)]}).values()
+    assert isinstance(found, Prepared)
+    _, text, _ = found.written("m_residual.pt2", {}, "m_residual", "")
+    assert ("static void prepare(" in text) is prepared
