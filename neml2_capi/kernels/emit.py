@@ -10,7 +10,8 @@ from typing import Protocol
 
 from neml2_capi.kernels.program import Array, Program
 from neml2_capi.kernels.scalar import MASKS
-from neml2_capi.kernels.schedule import Schedule, Section, calls_together, scheduled
+from neml2_capi.kernels.schedule import Schedule, Section, as_it_stands, calls_together, scheduled
+from neml2_capi.kernels.superword import packed
 from neml2_capi.kernels.tables import identifier, stored, table
 
 #: What lanes.h and functions.h call a function.
@@ -23,6 +24,7 @@ _CALLS = {
     "scale": "scale_of",
     "greatest": "greatest",
     "least": "least",
+    "pack": "pack_of",
 }
 _SYMBOLS = {"gt": ">", "ge": ">=", "eq": "==", "and": "&", "or": "|"}
 #: How tight an expression holds together.
@@ -49,10 +51,16 @@ def source(program: Program, name: str, origin: str) -> str:
         A file that includes neml2_kernel.h and functions.h, and defines neml2_kernel_NAME.
     """
     schedule = scheduled(program)
-    writer = _Writer(program, schedule)
+    of_one = None if schedule.prepare else packed(program)
+    writer = _Writer(program, schedule, "run", packs=not of_one)
+    body = list(writer.functions())
+    if of_one:
+        body += ["#ifdef NEML2_KERNEL_PACKS", ""]
+        body += _Writer(of_one, as_it_stands(of_one), "run_one").functions()
+        body += ["#else", "#define run_one 0", "#endif", ""]
     prepared, operations = bool(schedule.prepare), program.operations
-    described = table(program, name, schedule.kept, prepared, operations, writer.runs_one)
-    body = [*writer.functions(), *described]
+    runs_one = bool(of_one or writer.one)
+    body += table(program, name, schedule.kept, prepared, operations, runs_one)
     return "\n".join([*head_of(program, name, origin, operations), *body]) + "\n"
 
 
@@ -90,16 +98,18 @@ class Text:
 
 
 class _Writer:
-    def __init__(self, program: Program, schedule: Schedule) -> None:
-        self.program, self._schedule = program, schedule
+    """The functions of a kernel: prepare(), and run() or run_one()."""
+
+    def __init__(self, program: Program, schedule: Schedule, run: str, packs: bool = True) -> None:
+        self.program, self._schedule, self._run = program, schedule, run
         self._single = program.real == "float32"
-        #: Whether some calls stand together, so that a single point takes less.
-        self.runs_one = any(
+        calls = any(
             len(places) > 1
             for section in schedule.run
             for places in calls_together(program, section.places)
         )
-        self.packs = False
+        #: Whether a function is for one point, in C; empty if nothing depends on it.
+        self.one = ("one" if run == "run" else "1") if packs and calls else ""
         names = Names()
         self._inputs = [names.new(array.name) for array in program.inputs]
         self._outputs = [names.new(array.name) for array in program.outputs]
@@ -115,14 +125,14 @@ class _Writer:
         schedule = self._schedule
         if schedule.prepare:
             yield from self._function("prepare", schedule.prepare, schedule.shared_in_prepare)
-        yield from self._function("run", schedule.run, schedule.shared_in_run)
+        yield from self._function(self._run, schedule.run, schedule.shared_in_run)
 
     def _function(self, what: str, sections: list[Section], shared: int) -> Iterator[str]:
         """One of the two, with those that it is cut into before it."""
-        run = what == "run"
+        run = what != "prepare"
         names = ["inputs", "outputs", "results"] if run else ["inputs", "results"]
-        self.packs = run and self.runs_one
-        if self.packs:
+        both = run and self.one == "one"
+        if both:
             what, names = "compute", [*names, "one"]
         types = {
             "inputs": "const void *const *inputs",
@@ -142,11 +152,11 @@ class _Writer:
             calls = [f"  {what}_{number}({given});" for number in range(len(bodies))]
             bodies = [[f"  lanes shared[{max(shared, 1)}];", *calls]]
         lines = [line for body in bodies for line in body] + (self._rest() if run else [])
-        kind = "FUNCTION" if self.packs else "static"
+        kind = "FUNCTION" if both else "static"
         yield f"{kind} void {what}({', '.join(types[name] for name in names)}) {{"
         yield from self._with_pointers(lines, names, run)
         yield "}\n"
-        if self.packs:
+        if both:
             given = ", ".join(types[name] for name in names[:-1])
             for number, name in enumerate(("run", "run_one")):
                 yield f"static void {name}({given}) {{"
@@ -217,8 +227,8 @@ class Operations(Protocol):
     """What statements are written of."""
 
     program: Program
-    #: Whether calls that stand together are written as one, by the variable `one`.
-    packs: bool
+    #: Whether a function is for one point, in C; empty if nothing depends on it.
+    one: str
 
     @property
     def uses(self) -> Mapping[int, int]:
@@ -246,7 +256,7 @@ class Statements:
 
     def lines(self) -> list[str]:
         for places in calls_together(self._program, self._section.places):
-            if len(places) > 1 and self._writer.packs:
+            if len(places) > 1 and self._run and self._writer.one:
                 self._call_together(places)
             else:
                 for place in places:
@@ -262,7 +272,7 @@ class Statements:
             self._lines.append(f"  lanes {array}[CALLS] = {{{values}}};")
         given = arrays[: len(self._program.steps[places[0]][1])]
         name = self._program.steps[places[0]][0]
-        self._lines.append(f"  each_{name}({', '.join(given)}, {len(places)}, one);")
+        self._lines.append(f"  each_{name}({', '.join(given)}, {len(places)}, {self._writer.one});")
         for slot, place in enumerate(places):
             self._state(place, Text(f"{arrays[0]}[{slot}]", _ATOM))
 
@@ -336,6 +346,8 @@ class Statements:
             return Text(f"~{x[0].within(_ATOM)}", _OTHER)
         if name in _SYMBOLS:
             return Text(f"{x[0].within(_SUM)} {_SYMBOLS[name]} {x[1].within(_SUM)}", _OTHER)
+        if name == "lane":
+            return Text(f"lane_of({x[0].text}, {data})", _ATOM)
         call = _CALLS.get(name, f"lanes_{name}")
         return Text(f"{call}({', '.join(value.lanes for value in x)})", _ATOM)
 

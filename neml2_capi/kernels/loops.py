@@ -366,7 +366,7 @@ class _Kernel:
 class _Part:
     """A part in the making: a program whose variables are texts, and whose results have targets."""
 
-    packs = False
+    one = ""
 
     def __init__(self, kernel: _Kernel) -> None:
         self._kernel = kernel

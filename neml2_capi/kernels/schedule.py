@@ -105,6 +105,13 @@ def _work(program: Program, order: Iterable[int]) -> int:
     return sum(cost(program.steps[place]) for place in order)
 
 
+def as_it_stands(program: Program, most: int = MOST_OPERATIONS) -> Schedule:
+    """The order of the program itself; nothing is prepared."""
+    order = [place for place, step in enumerate(program.steps) if step[0] not in FREE]
+    sections = _cut(program, order, most)
+    return Schedule([], sections, 0, 0, _share(program, sections))
+
+
 def sections_of(
     program: Program, ends: Iterable[int], most: int = MOST_OPERATIONS
 ) -> tuple[list[Section], int]:

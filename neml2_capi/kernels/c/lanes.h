@@ -40,6 +40,17 @@ typedef wide_mask mask;
 
 INLINE lanes fill(real value) { return value - (lanes){0}; }
 
+#if LANES == 4 && defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+/* A number of each of four vectors whose lanes are alike, in one; and a number of that in all lanes. */
+#define NEML2_KERNEL_PACKS
+INLINE lanes pack_of(lanes a, lanes b, lanes c, lanes d) {
+  return __builtin_shufflevector(__builtin_shufflevector(a, b, 0, 5, 2, 7), __builtin_shufflevector(c, d, 0, 5, 2, 7), 0, 1, 6, 7);
+}
+#define lane_of(x, lane) __builtin_shufflevector(x, x, lane, lane, lane, lane)
+#endif
+#endif
+
 /* value where the condition holds, else other: both are computed. */
 INLINE lanes where(mask condition, lanes value, lanes other) {
   return (lanes)((condition & (mask)value) | (~condition & (mask)other));
