@@ -375,9 +375,23 @@ def _eliminated(
     inverses: list[Node] = []
     left, columns = dict.fromkeys(range(total)), dict.fromkeys(range(total))
     begin = len(s.nodes)
+    zero = s.constant(0.0)
+
+    def subtract(i: int, j: int, change: Node) -> None:
+        made = s.sub(rows[i].get(j, zero), change)
+        if _is_zero(made):
+            rows[i].pop(j, None)
+            above[j].discard(i)
+        else:
+            rows[i][j] = made
+            above[j].add(i)
+
     for among in _stages(sites):
         if among is None and exchanges:
             break
+        # What a site takes from equations that all share is added up first, as at other sites.
+        shares: dict[tuple[int, int], Node] = {}
+        of_sides: dict[int, Node] = {}
         while pivot := _cheapest(rows, above, matrix, left, columns, among):
             if limit and len(s.nodes) - begin > limit:
                 return None
@@ -394,15 +408,19 @@ def _eliminated(
                     if _is_zero(change):
                         continue
                     changes[i, j].append(change)
-                    made = s.sub(rows[i].get(j, s.constant(0.0)), change)
-                    if _is_zero(made):
-                        rows[i].pop(j, None)
-                        above[j].discard(i)
+                    if among is not None and sites[i] is None and sites[j] is None:
+                        shares[i, j] = s.add(shares[i, j], change) if (i, j) in shares else change
                     else:
-                        rows[i][j] = made
-                        above[j].add(i)
-                sides[i] = s.sub(sides[i], s.mul(factor, sides[row]))
-    zero = s.constant(0.0)
+                        subtract(i, j, change)
+                change = s.mul(factor, sides[row])
+                if among is not None and sites[i] is None:
+                    of_sides[i] = s.add(of_sides[i], change) if i in of_sides else change
+                else:
+                    sides[i] = s.sub(sides[i], change)
+        for (i, j), share in shares.items():
+            subtract(i, j, share)
+        for i, share in of_sides.items():
+            sides[i] = s.sub(sides[i], share)
     found = [rows[i].get(j, zero) for i, j in pivots]
     checks = []
     for (i, j), pivot_value, inverse in zip(pivots, found, inverses, strict=True):
@@ -417,7 +435,7 @@ def _eliminated(
         s.site = None
         order.update((column, total + k) for k, column in enumerate(columns))
         dense = [[rows[i].get(j, zero) for j in columns] for i in left]
-        values, nonzero = _solved_with_exchanges(s, dense, [sides[i] for i in left])
+        values, nonzero = _solved_with_pairs(s, dense, [sides[i] for i in left])
         checks += nonzero
         for column, value in zip(columns, values, strict=True):
             solution[column] = value
@@ -438,6 +456,45 @@ def _eliminated(
             checks.append(s.ge(s.mul(s.constant(most), s.function("abs", tested)), least))
         solution[column] = s.mul(value, inverses[place])
     return solution, s.number(_all(s, checks))
+
+
+def _solved_with_pairs(
+    s: Scalars, a: list[list[Node]], b: list[Node]
+) -> tuple[list[Node], list[Node]]:
+    """The solution of a small dense system, and that its pivots are not zero.
+
+    An equation of two unknowns alone, such as one of a strain and a stress of which one is given,
+    yields the one with the larger coefficient first: so much less is left for exchanges of rows.
+    """
+    checks: list[Node] = []
+    pairs: list[tuple[int, int, int, Node]] = []  # row, pivot, other, whether they were exchanged
+    rows, columns = list(range(len(b))), list(range(len(b)))
+    for row, entries in enumerate(a):
+        found = [j for j, value in enumerate(entries) if not _is_zero(value)]
+        if len(found) != 2 or not set(found) <= set(columns):
+            continue
+        pivot, other = found
+        turned = s.gt(s.function("abs", entries[other]), s.function("abs", entries[pivot]))
+        for i in rows:
+            x, y = a[i][pivot], a[i][other]
+            a[i][pivot], a[i][other] = s.where(turned, y, x), s.where(turned, x, y)
+        rows.remove(row)
+        columns.remove(pivot)
+        pairs.append((row, pivot, other, turned))
+        checks.append(s.gt(s.function("abs", entries[pivot]), s.constant(0.0)))
+        for i in rows:
+            if not _is_zero(a[i][pivot]):
+                factor = s.div(a[i][pivot], entries[pivot])
+                a[i][other] = s.sub(a[i][other], s.mul(factor, entries[other]))
+                b[i] = s.sub(b[i], s.mul(factor, b[row]))
+    rest = [[a[i][j] for j in columns] for i in rows]
+    values, nonzero = _solved_with_exchanges(s, rest, [b[i] for i in rows])
+    solution = dict(zip(columns, values, strict=True))
+    for row, pivot, other, turned in reversed(pairs):
+        y = solution[other]
+        x = s.div(s.sub(b[row], s.mul(a[row][other], y)), a[row][pivot])
+        solution[pivot], solution[other] = s.where(turned, y, x), s.where(turned, x, y)
+    return [solution[j] for j in range(len(b))], [*checks, *nonzero]
 
 
 def _solved_with_exchanges(

@@ -20,6 +20,9 @@ from neml2_capi.kernels.program import FREE, Program
 #: Fewer sites are written out.
 LEAST_REPEATED = 6
 
+#: Sites of a range that a family may lack.
+_MOST_LACKED = 2
+
 _COMMUTATIVE = frozenset({"add", "mul", "and", "or", "eq"})
 
 
@@ -167,7 +170,10 @@ class _Families:
         return ("neighbour", program.steps[argument][0], own - site)
 
     def chosen(self) -> list[_Chosen]:
-        """Families on ranges of sites: on the range that holds most steps first, then beside it."""
+        """Families on ranges of sites: on the range that holds most steps first, then beside it.
+
+        Families that lack few of these sites, as a sum lacks the first, have a range of their own.
+        """
         runs = [members for members in self._members if len(members) >= LEAST_REPEATED]
         found: list[_Chosen] = []
         waiting = [(0, max((max(members) for members in runs), default=-1))]
@@ -177,12 +183,10 @@ class _Families:
             if span is None:
                 continue
             first, last = span
-            sites = range(first, last + 1)
-            found += [
-                (first, [members[site] for site in sites])
-                for members in runs
-                if all(site in members for site in sites)
-            ]
+            for members in runs:
+                run = _longest_run([s for s in sorted(members) if first <= s <= last])
+                if run and run[1] - run[0] >= max(last - first - _MOST_LACKED, LEAST_REPEATED - 1):
+                    found.append((run[0], [members[s] for s in range(run[0], run[1] + 1)]))
             waiting += [(begin, first - 1), (last + 1, end)]
         return sorted(found, key=lambda family: family[1][len(family[1]) // 2])
 
@@ -313,7 +317,7 @@ class _Trial:
         if self._unfit:
             return self._unfit
         self._graph()
-        for group in _components(self._needs):
+        for group in components(self._needs):
             if len(group) == 1 and group[0] not in self._needs[group[0]]:
                 continue
             families = {-1 - node for node in group if node < 0}
@@ -370,7 +374,7 @@ class _Trial:
         return max(distances) > 0
 
     def rolled(self) -> Rolled:
-        groups = _components(self._needs)
+        groups = components(self._needs)
         loops: list[tuple[int, bool | None, list[int]]] = []  # time, backward, families
         time: dict[int, int] = {}
         straight: dict[int, list[int]] = defaultdict(list)
@@ -458,7 +462,7 @@ class _Trial:
             time[-1 - number] = at
 
 
-def _components(needs: dict[int, list[int]]) -> list[list[int]]:
+def components(needs: dict[int, list[int]]) -> list[list[int]]:
     """Strongly connected components, each behind all that it needs (Tarjan, 1972)."""
     number: dict[int, int] = {}
     low: dict[int, int] = {}
