@@ -20,8 +20,9 @@ class Block {
   }
 
   void run(model::Counts& counts) {
-    for (begin_ = walk_.begin; begin_ < walk_.end; begin_ += lanes) {
+    for (begin_ = walk_.begin; begin_ < walk_.end; begin_ += used_) {
       used_ = walk_.end - begin_ < lanes ? static_cast<int>(walk_.end - begin_) : lanes;
+      if (walk_.has_sites_in_lanes && used_ <= most_one_by_one) used_ = 1;
       scratch_.is_one = used_ == 1;
       if (is_explicit_ && used_ == lanes && run_explicit(counts)) continue;
       gather<false>();

@@ -132,6 +132,9 @@ struct Step {
   const Chain* chain = nullptr;  // if derivatives are wanted
 };
 
+// So many points take less time one after the other, if their sites fill the lanes.
+inline constexpr std::int64_t most_one_by_one = 2;
+
 // Points [begin, end) of the caller's arrays, through all segments.
 struct Walk {
   std::int64_t begin = 0, end = 0;
@@ -152,6 +155,7 @@ struct Walk {
   Trace* traces = nullptr;                // by system, if the log wants them
   bool mark_failed = false;               // NaN for results of failed points; else they are left as they are
   bool input_first = false;               // blocks are transposed
+  bool has_sites_in_lanes = false;        // a kernel computes sites of one point side by side
 };
 
 // The functions for one instruction set and one type of numbers.

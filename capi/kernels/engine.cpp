@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "capi/base/error.h"
+#include "capi/kernels/block.h"
 #include "capi/kernels/workspace.h"
 
 namespace neml2_capi::kernels {
@@ -22,6 +23,7 @@ Engine::Engine(const artifact::Metadata& metadata, const Boundary& boundary, std
   const Folder* const narrower = folder_->narrower();
   if (!narrower) return;
   for (Pool& pool : few_) pool.folder = narrower;
+  least_points_ = folder_->has_sites_in_lanes() ? most_one_by_one + 1 : 1;
   few_points_ = functions(narrower->target().c_str(), itemsize(narrower->real()))->lanes;
 }
 
@@ -52,7 +54,7 @@ void Engine::try_out(Pool& pool, Asked asked) const {
 
 Engine::Pool& Engine::pool_for(Asked asked, std::int64_t points) const {
   Pool& few = few_[asked.index()];
-  return points <= few_points_ && reason(few, asked).empty() ? few : pools_[asked.index()];
+  return points >= least_points_ && points <= few_points_ && reason(few, asked).empty() ? few : pools_[asked.index()];
 }
 
 std::unique_ptr<Workspace> Engine::take(Pool& pool, Asked asked) const {

@@ -59,10 +59,10 @@ class Engine {
   bool exists_ = true;
   std::string reason_;  // against all
   std::shared_ptr<const Folder> folder_;
-  mutable locks::Mutex trying_;              // held by the thread that tries
-  mutable locks::Mutex mutex_;               // guards what waits
-  mutable std::array<Pool, 8> pools_, few_;  // by Asked
-  std::int64_t few_points_ = 0;              // points for which there are the latter
+  mutable locks::Mutex trying_;                     // held by the thread that tries
+  mutable locks::Mutex mutex_;                      // guards what waits
+  mutable std::array<Pool, 8> pools_, few_;         // by Asked
+  std::int64_t least_points_ = 1, few_points_ = 0;  // points for which there are the latter
 };
 
 }  // namespace neml2_capi::kernels

@@ -1,5 +1,7 @@
 #include "capi/kernels/folder.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -189,6 +191,12 @@ bool Folder::read(const artifact::Field& document, const std::filesystem::path& 
     if (!are_those_of(arrays, *kernel)) throw damaged(file, join("has other shapes for ", name, " than ", object));
   }
   return true;
+}
+
+bool Folder::has_sites_in_lanes() const {
+  return std::any_of(kernels_.begin(), kernels_.end(), [](const auto& entry) {
+    return entry.second->size > offsetof(neml2_kernel, sites) && entry.second->sites > 0;
+  });
 }
 
 const neml2_kernel& Folder::find(const std::string& package) const {

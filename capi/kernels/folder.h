@@ -44,6 +44,8 @@ class Folder {
   // What the objects were built for: "x86-64-v3".
   const std::string& target() const { return target_; }
   DType real() const { return real_; }
+  // Whether a kernel computes the sites of one point side by side.
+  bool has_sites_in_lanes() const;
   // Kernels with fewer points in a block, which take less time for few points. Null if there are none.
   const Folder* narrower() const { return narrower_.get(); }
 

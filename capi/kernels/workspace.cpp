@@ -30,7 +30,9 @@ constexpr std::int64_t MOST_POINTS = 2048;
 }  // namespace
 
 Workspace::Workspace(const Folder& folder, const artifact::Metadata& metadata, const Boundary& boundary, Asked asked)
-    : functions_(functions_for(folder, boundary)), layout_(folder, asked, functions_) {
+    : functions_(functions_for(folder, boundary)),
+      layout_(folder, asked, functions_),
+      has_sites_in_lanes_(folder.has_sites_in_lanes()) {
   const auto add = [&](const model::Variable& variable, Place& place, model::Part part, std::size_t i) {
     place = layout_.place(variable.point_shape.product());
     inputs_.push_back(bound(place, part, i));
@@ -63,6 +65,7 @@ void Workspace::run(const model::Bindings& arrays, const newton::Settings& rules
   walk.report = arrays.report;
   walk.mark_failed = arrays.mark_failed;
   walk.input_first = arrays.input_first;
+  walk.has_sites_in_lanes = has_sites_in_lanes_;
   inputs_.resize(num_inputs_);
   bind_all(inputs_, 0, arrays.inputs);
   bind_all(inputs_, arrays.inputs.size(), arrays.parameters);

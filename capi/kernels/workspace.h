@@ -28,6 +28,7 @@ class Workspace {
   std::vector<std::pair<std::size_t, std::size_t>> steps_;
   std::vector<Increment> increments_;
   std::optional<Chains> chains_;
+  const bool has_sites_in_lanes_;
   char* scratch_ = nullptr;
 };
 

@@ -59,8 +59,8 @@ def source(program: Program, name: str, origin: str) -> str:
         body += _Writer(of_one, as_it_stands(of_one), "run_one").functions()
         body += ["#else", "#define run_one 0", "#endif", ""]
     prepared, operations = bool(schedule.prepare), program.operations
-    runs_one = bool(of_one or writer.one)
-    body += table(program, name, schedule.kept, prepared, operations, runs_one)
+    last = ["run_one"] if of_one or writer.one else []
+    body += table(program, name, schedule.kept, prepared, operations, last)
     return "\n".join([*head_of(program, name, origin, operations), *body]) + "\n"
 
 
@@ -210,6 +210,9 @@ class _Writer:
     def constant(self, data: object) -> Text:
         return number(data, self._single)
 
+    def assignment(self, target: str, value: str) -> str:
+        return f"  {target} = {value};"
+
 
 def number(data: object, single: bool) -> Text:
     """A constant."""
@@ -241,6 +244,8 @@ class Operations(Protocol):
     def constant(self, data: object) -> Text: ...
 
     def variable(self, data: tuple[int, int]) -> tuple[str, str]: ...
+
+    def assignment(self, target: str, value: str) -> str: ...
 
 
 class Statements:
@@ -288,9 +293,8 @@ class Statements:
             return
         kind, cast = ("mask", "(lanes)") if name in MASKS else ("lanes", "")
         if len(targets) == 1 and not store and not uses:
-            self._lines.append(
-                f"  {targets[0]} = {cast}{made.within(_ATOM) if cast else made.lanes};"
-            )
+            text = f"{cast}{made.within(_ATOM)}" if cast else made.lanes
+            self._lines.append(writer.assignment(targets[0], text))
             return
         value = f"v{place}"
         if place in self._inside or targets or not store:
@@ -299,7 +303,7 @@ class Statements:
             value = made.within(_ATOM if kind == "mask" else _OTHER)
         if store:
             self._lines.append(f"  {store} = {cast}{value};")
-        self._lines += [f"  {target} = {cast}{value};" for target in targets]
+        self._lines += [writer.assignment(target, f"{cast}{value}") for target in targets]
         self._known[place] = Text(value, _ATOM)
 
     def _value(self, place: int) -> Text:

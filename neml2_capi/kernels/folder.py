@@ -76,7 +76,15 @@ _FORM: Json = {
 }
 #: The headers of this package.
 C = Path(__file__).parent / "c"
-HEADERS = ("neml2_kernel.h", "lanes.h", "powers.h", "trigonometry.h", "special.h", "functions.h")
+HEADERS = (
+    "neml2_kernel.h",
+    "lanes.h",
+    "sites.h",
+    "powers.h",
+    "trigonometry.h",
+    "special.h",
+    "functions.h",
+)
 
 Json = dict[str, Any]
 

@@ -3,17 +3,23 @@
 Each loop, and each run of steps between loops, is a part: a program of its own, simplified and
 written like other kernels. Parts hand numbers to each other in memory of the caller, which has room
 for single numbers first and then for those of each site, one site after the other.
+
+A block of one point leaves its other lanes to sites: a loop is written once more, for as many sites
+at a time as there are lanes (`abreast.py`). What it takes is gathered from these sites, and what it
+makes is written to all lanes of each, so that every other part serves both.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from neml2_capi.kernels.emit import Names, Statements, Text, head_of, number
-from neml2_capi.kernels.program import FREE, Array, Program, Step, cost
+from neml2_capi.kernels.abreast import divided
+from neml2_capi.kernels.emit import Names, Statements, head_of, number
+from neml2_capi.kernels.parts import Part, words_of
+from neml2_capi.kernels.program import FREE, Program
 from neml2_capi.kernels.rolling import (
     LEAST_REPEATED,
     Components,
@@ -25,8 +31,14 @@ from neml2_capi.kernels.rolling import (
 )
 from neml2_capi.kernels.scalar import MASKS
 from neml2_capi.kernels.schedule import sections_of
-from neml2_capi.kernels.simplify import simplified
 from neml2_capi.kernels.tables import stored, table
+
+#: Names that no array has.
+_IN_TEXT = ("memory", "here", "rows", "i", "next", "strip", "end")
+_IN_SITES_H = ("lane", "at_sites", "first_site", "row_of_sites", "spread")
+_PARAMETERS = "const void *const *inputs, void *const *outputs, lanes *memory"
+#: A loop that is cut into functions calls each for so many sites, or sites side by side.
+STRIP = 4
 
 
 def source_with_loops(loops: Rolled, program: Program, name: str, origin: str) -> tuple[str, int]:
@@ -43,8 +55,11 @@ def source_with_loops(loops: Rolled, program: Program, name: str, origin: str) -
     """
     writer = _Kernel(loops, program)
     functions = list(writer.functions())
-    body = [*functions, *table(program, name, writer.room, False, writer.operations)]
+    of_one = ("RUN_ONE", "SITES_OF_ONE") if writer.side_by_side else ()
+    body = [*functions, *table(program, name, writer.room, False, writer.operations, of_one)]
     head = head_of(program, name, origin, writer.operations)
+    if writer.side_by_side:
+        head.insert(-1, '#include "sites.h"')
     return "\n".join([*head, *body]) + "\n", writer.operations
 
 
@@ -54,11 +69,12 @@ class _Kernel:
     def __init__(self, loops: Rolled, program: Program) -> None:
         self._loops, self._program = loops, program
         self.single = program.real == "float32"
-        names = Names(("memory", "here", "i"))
+        names = Names((*_IN_TEXT, *_IN_SITES_H))
         self.inputs = [names.new(array.name) for array in program.inputs]
         self.outputs = [names.new(array.name) for array in program.outputs]
         self._tables: dict[tuple[str, tuple[Any, ...]], str] = {}
         self.operations = 0
+        self._more = 0  # vectors behind these, which a part needs for itself
         self._part_of: dict[int, int] = {}  # steps that are written out, by their part
         self._loop_of: dict[int, int] = {}  # families, by their part
         for number_, part in enumerate(loops.parts):
@@ -71,6 +87,8 @@ class _Kernel:
             for family in self._loop_of
             for k, place in enumerate(loops.families[family].members)
         }
+        #: By loops that are written once more, for one point: the functions of their pieces.
+        self.side_by_side: dict[int, list[str]] = {}
         self._find_targets()
         self._find_crossing()
 
@@ -149,7 +167,7 @@ class _Kernel:
         sites = max(ends) - self._begin + 1
         #: An odd number: sites that lie a power of 2 apart would drive each other out of the cache.
         self._stride = len(self._slot) | 1
-        self.room = len(self._single) + (sites * self._stride if self._slot else 0)
+        self._room = len(self._single) + (sites * self._stride if self._slot else 0)
         self._stores: dict[int, list[str]] = defaultdict(list)
         for place, slot in self._single.items():
             self._stores[place].append(f"memory[{slot}]")
@@ -201,13 +219,15 @@ class _Kernel:
 
     # The text
 
+    @property
+    def room(self) -> int:
+        """Vectors of memory, once all is written."""
+        return self._room + self._more
+
     def functions(self) -> Iterator[str]:
         texts: list[str] = []
-        calls = []
         for n, part in enumerate(self._loops.parts):
-            made = self._loop(n, part) if isinstance(part, Loop) else self._straight(n, part)
-            texts += made
-            calls += [*self._copies.get(n, ()), f"  part_{n}(inputs, outputs, memory);"]
+            texts += self._loop(n, part) if isinstance(part, Loop) else self._straight(n, part)
         last = list(self._written_free())
         for target, place in self._last_writes:
             last.append(f"  {target} = {self._element(*self._home[place])};")
@@ -215,15 +235,17 @@ class _Kernel:
         yield from texts
         first = [f"  {to} = {self._free(place)};" for to, place in self._edge_stores]
         parameters = "const void *const *inputs, void *const *outputs, const void *results"
-        yield f"static void run({parameters}) {{"
-        yield "  lanes *const memory = (lanes *)results;"
-        yield from self._pointers([*first, *last])
-        yield from first
-        yield from calls
-        yield from last
-        if not any("memory" in line for line in (*first, *calls, *last)):
-            yield "  (void)memory;"
-        yield "}\n"
+        for what in ("run", "run_one") if self.side_by_side else ("run",):
+            yield f"static void {what}({parameters}) {{"
+            yield "  lanes *const memory = (lanes *)results;"
+            yield from self._pointers([*first, *last])
+            yield from first
+            for n in range(len(self._loops.parts)):
+                yield from self._copies.get(n, ())
+                pieces = self.side_by_side.get(n) if what == "run_one" else None
+                yield from (f"  {f}(inputs, outputs, memory);" for f in pieces or [f"part_{n}"])
+            yield from last
+            yield "}\n"
 
     def _written_free(self) -> Iterator[str]:
         """Constants and inputs that are outputs: loops, if there are many."""
@@ -254,7 +276,7 @@ class _Kernel:
 
     def _pointers(self, lines: Sequence[str]) -> Iterator[str]:
         """Declarations of the arrays that lines mention."""
-        words = {word for line in lines for word in _words(line)}
+        words = {word for line in lines for word in words_of(line)}
         for kind, arrays, owner in (
             ("const lanes", self.inputs, "inputs"),
             ("lanes", self.outputs, "outputs"),
@@ -264,7 +286,7 @@ class _Kernel:
                     yield f"  {kind} *const {name} = {owner}[{n}];"
 
     def _straight(self, n: int, places: list[int]) -> Iterator[str]:
-        part = _Part(self)
+        part = Part(self.single)
         for place in places:
             name, arguments, data = self._program.steps[place]
             known = [self._known(part, a) for a in arguments]
@@ -273,7 +295,7 @@ class _Kernel:
             part.write(place, [*self._writes.get(place, ()), *self._stores.get(place, ())])
         return self._function(n, part, None)
 
-    def _known(self, part: _Part, place: int) -> int:
+    def _known(self, part: Part, place: int) -> int:
         known = part.known.get(place)
         return part.add(place, *self._load(place)) if known is None else known
 
@@ -289,7 +311,7 @@ class _Kernel:
         return (f"memory[{self._single[place]}]", name in MASKS)
 
     def _loop(self, n: int, loop: Loop) -> Iterator[str]:
-        part = _Part(self)
+        part = Part(self.single)
         for family in loop.families:
             of = self._loops.families[family]
             arguments = [self._operand(part, n, operand, of.first) for operand in of.operands]
@@ -301,7 +323,7 @@ class _Kernel:
             part.write(("family", family), targets)
         return self._function(n, part, loop)
 
-    def _operand(self, part: _Part, n: int, operand: Any, first: int) -> int:
+    def _operand(self, part: Part, n: int, operand: Any, first: int) -> int:
         if isinstance(operand, Fixed):
             return self._known(part, operand.place)
         if isinstance(operand, Neighbour):
@@ -309,6 +331,8 @@ class _Kernel:
                 return part.known["family", operand.family]
             of = self._loops.families[operand.family]
             text = f"here[{operand.distance * self._stride + self._slot[operand.family]}]"
+            if self._loop_of[operand.family] == n:
+                part.carried[text] = "family", operand.family
             return part.loaded(text, of.name in MASKS)
         if isinstance(operand, Components):
             index = self._index(operand.places, first)
@@ -316,46 +340,52 @@ class _Kernel:
         assert isinstance(operand, Numbers)
         return part.loaded(f"fill({self._table('real', operand.values)}[i - {first}])", False)
 
-    def _function(self, n: int, part: _Part, loop: Loop | None) -> Iterator[str]:
-        first, last = (loop.first, loop.last) if loop else (0, 0)
-        operations = part.finish()
-        self.operations += operations * (last - first + 1)
+    def _function(self, n: int, part: Part, loop: Loop | None) -> Iterator[str]:
+        sites = loop.last - loop.first + 1 if loop else 1
+        self.operations += part.finish() * sites
+        offset = len(self._single) - self._begin * self._stride
+        part.here = f"{self._stride} * i {'-' if offset < 0 else '+'} {abs(offset)}"
+        yield from self._written(f"part_{n}", part, loop)
+        pieces, numbers = divided(part, loop) if loop else ([], 0)
+        for k, piece in enumerate(pieces):
+            piece.here = part.here
+            self.side_by_side.setdefault(n, []).append(f"part_{n}_one_{k}")
+            yield from self._written(f"part_{n}_one_{k}", piece, loop, -(-numbers // 2))
+
+    def _written(
+        self, function: str, part: Part, loop: Loop | None, rows: int = 0
+    ) -> Iterator[str]:
+        """A function; rows of numbers take so many vectors of its memory."""
         sections, shared = sections_of(part.program, part.program.results[0])
         bodies = [Statements(part, section, True).lines() for section in sections]
         bodies[-1:] = [[*bodies[-1], *part.rest()]] if bodies else [part.rest()]
-        common = "const void *const *inputs, void *const *outputs, lanes *memory"
-        here: list[str] = []
-        if loop and any("here[" in line for body in bodies for line in body):
-            offset = len(self._single) - self._begin * self._stride
-            text = f"{self._stride} * i {'-' if offset < 0 else '+'} {abs(offset)}"
-            here = [f"  lanes *const here = memory + ({text});"]
-        if len(bodies) > 1:
-            extra = ", int i, lanes *shared" if loop else ", lanes *shared"
-            for k, lines in enumerate(bodies):
-                yield f"FUNCTION void part_{n}_{k}({common}{extra}) {{"
-                own = here if any("here[" in line for line in lines) else []
-                yield from self._whole(
-                    [*self._pointers(lines), *own, *lines], ("shared", "i"), loop
-                )
-            given = f"inputs, outputs, memory{', i' if loop else ''}, shared"
-            bodies = [[f"  part_{n}_{k}({given});" for k in range(len(bodies))]]
-            here = []
-        lines = [*here, *bodies[0]]
-        declared = list(self._pointers(lines))
-        if any("shared" in line for line in lines):
-            declared.append(f"  lanes shared[{max(shared, 1)}];")
-        if loop:
-            by = (
-                f"i = {last}; i >= {first}; --i"
-                if loop.backward
-                else f"i = {first}; i <= {last}; ++i"
-            )
-            lines = [f"  for (int {by}) {{", *(f"  {line}" for line in lines), "  }"]
-        yield f"FUNCTION void part_{n}({common}) {{"
-        yield from self._whole([*declared, *lines], (), loop)
+        self._more = max(self._more, rows)
+        own = {"here": f"  lanes *const here = memory + ({part.here});"}
+        own["rows"] = f"  real *const rows = (real *)(memory + {self._room});"
+        if len(bodies) == 1:
+            lines = _repeated(_with(own, bodies[0]), loop, part.is_side_by_side)
+            yield f"FUNCTION void {function}({_PARAMETERS}) {{"
+            yield from self._whole([*self._pointers(lines), *lines], (), loop)
+            return
+        extra = ", int i, lanes *shared" if loop else ", lanes *shared"
+        for k, lines in enumerate(bodies):
+            yield f"FUNCTION void {function}_{k}({_PARAMETERS}{extra}) {{"
+            lines = [*self._pointers(lines), *_with(own, lines)]
+            yield from self._whole(lines, ("shared", "i"), loop)
+        given = f"inputs, outputs, memory{', i' if loop else ''}, shared"
+        calls = [f"  {function}_{k}({given}" for k in range(len(bodies))]
+        yield f"FUNCTION void {function}({_PARAMETERS}) {{"
+        if loop and not part.carried:
+            self._more = max(self._more, rows + STRIP * shared)
+            yield f"  lanes *const shared = memory + {self._room + rows};"
+            yield from _in_strips(calls, shared, loop, part.is_side_by_side)
+        else:
+            yield f"  lanes shared[{max(shared, 1)}];"
+            yield from _repeated([f"{call});" for call in calls], loop, part.is_side_by_side)
+        yield "}\n"
 
     def _whole(self, lines: list[str], more: Sequence[str], loop: Loop | None) -> Iterator[str]:
-        words = {word for line in lines for word in _words(line)}
+        words = {word for line in lines for word in words_of(line)}
         for name in ("inputs", "outputs", "memory", *more):
             if name not in words and (name != "i" or loop):
                 yield f"  (void){name};"
@@ -363,90 +393,38 @@ class _Kernel:
         yield "}\n"
 
 
-class _Part:
-    """A part in the making: a program whose variables are texts, and whose results have targets."""
-
-    one = ""
-
-    def __init__(self, kernel: _Kernel) -> None:
-        self._kernel = kernel
-        self._steps: list[Step] = []
-        #: Steps of the kernel, in this part.
-        self.known: dict[Any, int] = {}
-        self._texts: dict[tuple[str, bool], int] = {}
-        self._loads: list[tuple[str, bool]] = []
-        self._results: list[int] = []
-        self._targets: list[list[str]] = []
-        self.uses: Mapping[int, int] = {}
-        self.writes: dict[int, list[str]] = {}
-        self.program = Program([], [], [], [])
-
-    def step(self, key: Any, step: Step) -> int:
-        self._steps.append(step)
-        self.known[key] = len(self._steps) - 1
-        return len(self._steps) - 1
-
-    def add(self, key: Any, text: str, more: Any) -> int:
-        """A step from outside: a constant, or a text and whether it is a truth value."""
-        if text == "constant":
-            return self.step(key, ("constant", (), more))
-        self.known[key] = self.loaded(text, more)
-        return self.known[key]
-
-    def loaded(self, text: str, is_mask: bool) -> int:
-        if (text, is_mask) not in self._texts:
-            self._loads.append((text, is_mask))
-            self._steps.append(("variable", (), (0, len(self._loads) - 1)))
-            self._texts[text, is_mask] = len(self._steps) - 1
-        return self._texts[text, is_mask]
-
-    def write(self, key: Any, targets: list[str]) -> None:
-        if targets:
-            self._results.append(self.known[key])
-            self._targets.append(targets)
-
-    def finish(self) -> int:
-        """Simplify; the operations are returned."""
-        inputs = [Array("texts", (len(self._loads),))]
-        outputs = [Array("targets", (len(self._results),))]
-        made = Program(
-            inputs,
-            outputs,
-            self._steps,
-            [self._results],
-            (self._kernel.single and "float32") or "float64",
-        )
-        self.program = simplified(made)
-        self.uses = Counter(a for _, arguments, _ in self.program.steps for a in arguments)
-        for place, targets in zip(self.program.results[0], self._targets, strict=True):
-            self.writes.setdefault(place, []).extend(targets)
-        return sum(cost(step) for step in self.program.steps)
-
-    def constant(self, data: object) -> Text:
-        return number(data, self._kernel.single)
-
-    def variable(self, data: tuple[int, int]) -> tuple[str, str]:
-        text, is_mask = self._loads[data[1]]
-        kind, cast = ("mask", "(mask)") if is_mask else ("lanes", "")
-        return f"x{data[1]}", f"  const {kind} x{data[1]} = {cast}{text};"
-
-    def rest(self) -> list[str]:
-        """Targets of what is not computed."""
-        lines = []
-        for place, targets in self.writes.items():
-            name, _, data = self.program.steps[place]
-            if name in FREE:
-                text = self._loads[data[1]][0] if name == "variable" else self.constant(data).lanes
-                lines += [f"  {target} = {text};" for target in targets]
-        return lines
+def _with(declared: Mapping[str, str], lines: Sequence[str]) -> list[str]:
+    """Lines behind the declarations that they need."""
+    return [*(d for name, d in declared.items() if any(f"{name}[" in x for x in lines)), *lines]
 
 
-def _words(line: str) -> set[str]:
-    word, found = "", set()
-    for character in line + " ":
-        if character.isalnum() or character == "_":
-            word += character
-        elif word:
-            found.add(word)
-            word = ""
-    return found
+def _repeated(lines: Sequence[str], loop: Loop | None, side_by_side: bool) -> list[str]:
+    """Lines, for each site; the last sites side by side may be some of those before."""
+    if not loop:
+        return list(lines)
+    first, last = loop.first, loop.last
+    head = [f"  for (int i = {first}; i <= {last}; ++i) {{"]
+    if side_by_side:
+        head = [
+            f"  for (int next = {first}; next <= {last}; next += LANES) {{",
+            f"    const int i = next <= {last + 1} - LANES ? next : {last + 1} - LANES;",
+        ]
+    elif loop.backward:
+        head = [f"  for (int i = {last}; i >= {first}; --i) {{"]
+    return [*head, *(f"  {line}" for line in lines), "  }"]
+
+
+def _in_strips(calls: Sequence[str], shared: int, loop: Loop, side_by_side: bool) -> Iterator[str]:
+    """Calls for some sites, one after the other: functions stay in the instruction cache."""
+    last, step = loop.last, "LANES" if side_by_side else "1"
+    yield f"  for (int strip = {loop.first}; strip <= {last}; strip += {STRIP} * {step}) {{"
+    yield f"    const int end = strip + {STRIP} * {step};"
+    for call in calls:
+        yield f"    for (int next = strip; next <= {last} && next < end; next += {step}) {{"
+        if side_by_side:
+            yield f"      const int i = next <= {last + 1} - LANES ? next : {last + 1} - LANES;"
+        else:
+            yield "      const int i = next;"
+        yield f"    {call} + (next - strip) / {step} * {shared});"
+        yield "    }"
+    yield "  }"

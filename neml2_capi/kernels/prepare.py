@@ -26,7 +26,7 @@ from neml2_capi.kernels.verify import are_alike
 _Json = dict[str, Any]
 
 #: Fewer operations are a straight line, which is as quick and as short.
-_LEAST_IN_LOOPS = 2000
+LEAST_IN_LOOPS = 2000
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Prepared:
     ) -> tuple[Program, str, int]:
         """The program with the names of the metadata, its source in C, and its operations."""
         program = named(self.program, package, metadata)
-        long = program.operations > _LEAST_IN_LOOPS
+        long = program.operations > LEAST_IN_LOOPS
         prepares = any(array.changes for array in program.inputs)
         loops = rolled(program, self.origins) if self.origins and long and not prepares else None
         if loops:

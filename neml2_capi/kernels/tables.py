@@ -43,9 +43,9 @@ def table(
     kept: int,
     prepared: bool,
     operations: int,
-    runs_one: bool = False,
+    of_one: Sequence[str] = (),
 ) -> Iterator[str]:
-    """The definition of neml2_kernel_NAME."""
+    """The definition of neml2_kernel_NAME; `of_one` are its last fields, if it has any of them."""
     for kind, arrays in (("input", program.inputs), ("output", program.outputs)):
         for number, array in enumerate(arrays):
             yield from _parts(f"{kind}_{number}_parts", array)
@@ -81,9 +81,8 @@ def table(
         str(len(sparse)),
         "sparse" if sparse else "0",
         str(program.auxiliaries),
+        *of_one,
     ]
-    if runs_one:
-        fields.append("run_one")
     yield f"const neml2_kernel {symbol(name)} = {{"
     yield f"    {', '.join(fields)}}};"
 

@@ -75,6 +75,7 @@ typedef struct neml2_kernel {
   /* The same as run() in less time, if all lanes hold the same point. NULL if run() takes no more; a struct whose `size` ends
    * before it has none. */
   void (*run_one)(const void *const *inputs, void *const *outputs, const void *kept);
+  int32_t sites; /* of that point, which run_one computes side by side in lanes; 0 where it has no loops over sites */
 } neml2_kernel;
 
 typedef struct neml2_kernel_set {

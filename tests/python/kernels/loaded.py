@@ -60,6 +60,7 @@ class _Kernel(ctypes.Structure):
         ("sparse", ctypes.POINTER(_Sparse)),
         ("auxiliaries", ctypes.c_int32),
         ("run_one", _RUN),
+        ("sites", ctypes.c_int32),
     )
 
 
@@ -92,6 +93,8 @@ class Kernel:
         for entry in kernel.sparse[: kernel.sparse_count] if kernel.version > 1 else ():
             stored = self.outputs[entry.output][1]
             self.sparse[entry.output] = entry.size, entry.places[:stored]
+        #: How many sites of one point go side by side.
+        self.sites: int = kernel.sites if kernel.size > _Kernel.sites.offset else 0
 
     def __call__(self, *inputs: Any, one: bool = False) -> list[NDArray[Any]]:
         """The outputs, (points, components) each, of inputs of this shape or (components,).

@@ -77,6 +77,30 @@ def test_lanes_and_graphs_solve_the_same_equations(exported: Any) -> None:
     np.testing.assert_array_equal(iterations, theirs)
 
 
+def test_few_points_have_the_bits_and_reports_of_a_block(
+    exported: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sites of one point or two go side by side, though that gains nothing here."""
+    monkeypatch.setattr("neml2_capi.kernels.abreast.MOST_TIME", np.inf)
+    monkeypatch.setattr("neml2_capi.kernels.prepare.LEAST_IN_LOOPS", 0)
+    path = exported("abreast")
+    for kernel in ("residual", "jacobian", "solve"):
+        assert "RUN_ONE" in (path / f"kernels/float64/abreast_{kernel}.c").read_text()
+    model = Model(path)
+    model.options.update({"kernels": "required", "miters": 8})
+    g = 0.5 + np.random.default_rng(3).random((11, CELLS))
+    g[4, 3], g[6], g[7] = np.nan, -1e3, 0.0
+    outputs, report = model.evaluate({"g": g})
+    assert set(report["status"]) == {lib.NEML2_OK, lib.NEML2_NOT_CONVERGED, lib.NEML2_NON_FINITE}
+    for count in (1, 2, 3, 6):
+        for first in range(len(g) - count + 1):
+            few = slice(first, first + count)
+            made, told = model.evaluate({"g": g[few]})
+            np.testing.assert_array_equal(made["u"], outputs["u"][few])
+            for what in ("status", "iterations", "residual_norm"):
+                np.testing.assert_array_equal(told[what], report[what][few])
+
+
 def test_pivots_that_are_not_trusted_lead_to_the_same_solution(
     exported: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,7 @@ from neml2_capi.kernels.evaluate import evaluate
 from neml2_capi.kernels.folder import write_sources
 from neml2_capi.kernels.program import Array, NoKernel, Program, program_of
 from neml2_capi.kernels.scalar import Node, Scalars
+from neml2_capi.kernels.schedule import sections_of
 from neml2_capi.kernels.systems import System, system_of
 
 pytestmark = pytest.mark.numbers
@@ -295,9 +297,9 @@ def kernels_of(model: Any, root: Path, cc: str, target: str = "", **options: Any
     return load(made)
 
 
-def call(kernel: Any, inputs: list[Values]) -> list[Values]:
+def call(kernel: Any, inputs: list[Values], one: bool = False) -> list[Values]:
     """The outputs as they are stored, (components, points)."""
-    outputs = kernel(*(x.T for x in inputs))
+    outputs = kernel(*(x.T for x in inputs), one=one)
     return [y.T[kernel.sparse[i][1]] if i in kernel.sparse else y.T for i, y in enumerate(outputs)]
 
 
@@ -365,6 +367,28 @@ def test_loops_have_the_same_bits_for_all_lanes_and_processors(
         made = [*stored, *call(kernels["m_solve"], stored)]
         bits.add(b"".join(np.ascontiguousarray(values).tobytes() for values in made))
     assert len(bits) == 1
+
+
+@pytest.mark.parametrize("most", [2000, 8], ids=["whole", "cut"])
+@pytest.mark.parametrize("name", MODELS)
+def test_sites_of_one_point_side_by_side_have_the_bits_of_points(
+    tmp_path: Path, any_cc: str, monkeypatch: pytest.MonkeyPatch, name: str, most: int
+) -> None:
+    monkeypatch.setattr("neml2_capi.kernels.abreast.MOST_TIME", np.inf)
+    cut = functools.partial(sections_of, most=most)
+    monkeypatch.setattr("neml2_capi.kernels.loops.sections_of", cut)
+    model = MODELS[name]()
+    inputs = inputs_of(model)
+    for lanes in (2, 8):
+        kernels = kernels_of(model, tmp_path / f"m{lanes}", any_cc, lanes=lanes)
+        stored = call(kernels["m_jacobian"], inputs)
+        for stem, given in (("m_residual", inputs), ("m_jacobian", inputs), ("m_solve", stored)):
+            kernel = kernels[stem]
+            assert kernel.sites == lanes, stem
+            for point in range(inputs[0].shape[1]):
+                own = [values[:, point : point + 1] for values in given]
+                for one, all_ in zip(call(kernel, own, True), call(kernel, given), strict=True):
+                    assert one[:, 0].tobytes() == all_[:, point].tobytes()
 
 
 def test_metadata_tells_of_sparse_outputs(tmp_path: Path, any_cc: str) -> None:
