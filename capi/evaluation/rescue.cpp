@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <type_traits>
 #include <utility>
 
 #include "capi/base/error.h"
@@ -141,8 +140,7 @@ class Rescuer {
   void move(const Moving& input, const Rows& rows, const Bindings& bindings) const {
     const Variable& variable = model_.variables(Kind::input)[input.now];
     const std::int64_t size = variable.point_shape.product();
-    with_scalar(variable.dtype, [&](auto* type) {
-      using Scalar = std::remove_pointer_t<decltype(type)>;
+    with_scalar(variable.dtype, [&]<class Scalar>(Scalar*) {
       auto* now = reinterpret_cast<Scalar*>(bindings.inputs[input.now].data);
       const auto* before = reinterpret_cast<const Scalar*>(bindings.inputs[input.before].data);
       for (const std::size_t row : rows) {

@@ -75,7 +75,7 @@ class Iteration {
     if (line_search())
       search_along(du, Vector<double>(point_.size(), 1.0));
     else
-      u_ = sum(u_, du);
+      u_ = plus(u_, du);
     if (gated()) measure_step(before);
   }
 
@@ -84,7 +84,7 @@ class Iteration {
   // Finds the steps that were small enough for the relative criterion to count.
   void measure_step(const Groups& before) {
     Vector<double> made, size;
-    norm(advance(u_, Vector<double>(point_.size(), -1.0), before), made);
+    norm(plus(u_, before, Vector<double>(point_.size(), -1.0)), made);
     norm(u_, size);
     settled_.resize(point_.size());
     for (std::int64_t r = 0; r < rows(); ++r)
@@ -97,7 +97,7 @@ class Iteration {
     Vector<double> slope;
     dot(residual_, du, slope);
     for (std::int64_t trial = 1; trial < settings_.ls_max_iters; ++trial) {
-      Groups u = advance(u_, alpha, du);
+      Groups u = plus(u_, du, alpha);
       residual_ = system_.residual(u);
       norm(residual_, norm_);
       bool all = true;

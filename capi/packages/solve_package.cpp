@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <random>
-#include <type_traits>
 
 namespace neml2_capi::aoti {
 namespace {
@@ -32,8 +31,7 @@ Vector<Tensor> sample_systems(const std::vector<InputSpec>& inputs) {
     Dims sizes = input.greatest;
     sizes[0] = std::clamp<std::int64_t>(3, input.least[0], input.greatest[0]);
     Tensor& sample = samples.emplace_back(Tensor::empty(input.dtype, sizes));
-    const auto fill = [&](auto* values) {
-      using Scalar = std::remove_pointer_t<decltype(values)>;
+    const auto fill = [&]<class Scalar>(Scalar* values) {
       constexpr double half = static_cast<double>(std::minstd_rand::max()) / 2;
       for (std::int64_t i = 0; i < sample.numel(); ++i)
         values[i] = static_cast<Scalar>(static_cast<double>(random()) / half - 1);

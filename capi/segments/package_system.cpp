@@ -68,7 +68,7 @@ Groups StepSystem::linearize(const Groups& u) {
   for (std::size_t i = 0; i < u.size(); ++i) step_.push_back(std::move(*outputs[i]));
   if (!packages_.step_is_taken) return residual;
   // The package tells the residual of the unknowns after the step.
-  step_ = advance(step_, Vector<double>(static_cast<std::size_t>(at_.points()), -1.0), u);
+  step_ = plus(step_, u, Vector<double>(static_cast<std::size_t>(at_.points()), -1.0));
   return PackageSystem::residual(u);
 }
 

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <type_traits>
 
 #include "capi/tensor/tensor.h"
 
@@ -28,8 +27,7 @@ inline void dot(const Groups& a, const Groups& b, Vector<double>& out) {
   const std::int64_t rows = a.front().sizes()[0];
   out.assign(static_cast<std::size_t>(rows), 0.0);
   for (std::size_t k = 0; k < a.size(); ++k)
-    with_scalar(a[k].dtype(), [&](auto* type) {
-      using Scalar = std::remove_pointer_t<decltype(type)>;
+    with_scalar(a[k].dtype(), [&]<class Scalar>(Scalar*) {
       const std::int64_t n = row_size(a[k]);
       const Scalar* x = a[k].data_as<const Scalar>();
       const Scalar* y = b[k].data_as<const Scalar>();
@@ -46,37 +44,19 @@ inline void norm(const Groups& a, Vector<double>& out) {
   for (double& value : out) value = std::sqrt(value);
 }
 
-// u + du, in new tensors.
-inline Groups sum(const Groups& u, const Groups& du) {
+// u + alpha du, row by row, in new tensors; u + du without alpha.
+inline Groups plus(const Groups& u, const Groups& du, const Vector<double>& alpha = {}) {
   Groups out;
   out.reserve(u.size());
   for (std::size_t k = 0; k < u.size(); ++k) {
     out.push_back(Tensor::empty(u[k].dtype(), u[k].sizes()));
-    with_scalar(u[k].dtype(), [&](auto* type) {
-      using Scalar = std::remove_pointer_t<decltype(type)>;
-      const Scalar* x = u[k].data_as<const Scalar>();
-      const Scalar* d = du[k].data_as<const Scalar>();
-      Scalar* y = out[k].data_as<Scalar>();
-      for (std::int64_t i = 0, n = u[k].numel(); i < n; ++i) y[i] = x[i] + d[i];
-    });
-  }
-  return out;
-}
-
-// u + alpha du, row by row, in new tensors.
-inline Groups advance(const Groups& u, const Vector<double>& alpha, const Groups& du) {
-  Groups out;
-  out.reserve(u.size());
-  for (std::size_t k = 0; k < u.size(); ++k) {
-    out.push_back(Tensor::empty(u[k].dtype(), u[k].sizes()));
-    with_scalar(u[k].dtype(), [&](auto* type) {
-      using Scalar = std::remove_pointer_t<decltype(type)>;
+    with_scalar(u[k].dtype(), [&]<class Scalar>(Scalar*) {
       const std::int64_t rows = u[k].sizes()[0], n = row_size(u[k]);
       const Scalar* x = u[k].data_as<const Scalar>();
       const Scalar* d = du[k].data_as<const Scalar>();
       Scalar* y = out[k].data_as<Scalar>();
       for (std::int64_t r = 0; r < rows; ++r) {
-        const auto a = static_cast<Scalar>(alpha[static_cast<std::size_t>(r)]);
+        const auto a = alpha.empty() ? Scalar(1) : static_cast<Scalar>(alpha[static_cast<std::size_t>(r)]);
         for (std::int64_t i = 0; i < n; ++i) y[r * n + i] = x[r * n + i] + a * d[r * n + i];
       }
     });
