@@ -117,21 +117,21 @@ std::int32_t evaluate_on_device(const Request& request, const Model& target, con
                                 const Dims& batch, const Arguments& given, const Arguments& promoted,
                                 const Arguments& tangents, const Arguments& cotangents) {
   const bool of_parameters = request.kind == Kind::parameter;
+  const auto adjoint = of_parameters ? model::Part::parameter_adjoint : model::Part::adjoint;
+  const auto block = of_parameters ? model::Part::parameter_block : model::Part::block;
   model::DeviceRequest asked;
   asked.batch = batch;
   asked.given[model::Part::input] = given.tensors;
   asked.given[model::Part::parameter] = promoted.tensors;
   asked.given[model::Part::tangent] = tangents.tensors;
   asked.given[model::Part::cotangent] = cotangents.tensors;
-  asked.jvp = request.jvps;
-  asked.vjp = request.adjoints;
-  asked.blocks = request.blocks;
-  asked.by_parameters = of_parameters;
-  asked.adjoint_batches = (of_parameters ? promoted : given).batches;
+  asked.wants[model::Part::jvp] = request.jvps;
+  asked.wants[adjoint] = request.adjoints;
+  asked.wants[block] = request.blocks;
+  asked.adjoint_batches[adjoint] = (of_parameters ? promoted : given).batches;
   asked.blocks_vary = of_parameters || promoted.vary();
   const model::DeviceResults results = model::evaluate_on_device(target, asked, options);
-  Found found{{results.of[model::Part::output], results.of[model::Part::jvp], results.of[asked.adjoint()],
-               results.of[asked.block()]},
+  Found found{{results.of[model::Part::output], results.of[model::Part::jvp], results.of[adjoint], results.of[block]},
               nullptr};
   if (request.report)
     found.report.reset(new ReportObject{{results.report.begin(), results.report.end()}, results.unknowns});

@@ -108,20 +108,18 @@ void shape_outputs(const Model& model, const Shaping& shaping, const Chunk& chun
 
 void shape_derivatives(const Model& model, const Shaping& shaping, const DeviceRequest& request,
                        DeviceResults& results) {
-  const Derivatives& derivatives = model.derivatives(request.kind());
-  const auto shape = [&](Part part, std::size_t i, bool batched) {
-    results.of[part][i] = shaping.of(std::move(results.of[part][i]), model.variable(part, i), batched);
-  };
-  if (request.jvp) results.of[Part::jvp].resize(model.count(Part::jvp));
-  for (std::size_t i = 0; i < results.of[Part::jvp].size(); ++i)
-    if (derivatives.of_output(i)) shape(Part::jvp, i, true);
-  const Part adjoint = request.adjoint(), block = request.block();
-  if (request.vjp) results.of[adjoint].resize(model.count(adjoint));
-  for (std::size_t i = 0; i < results.of[adjoint].size(); ++i)
-    if (derivatives.by_input(i)) shape(adjoint, i, true);
-  if (request.blocks) results.of[block].resize(model.count(block));
-  for (std::size_t i = 0; i < results.of[block].size(); ++i)
-    shape(block, i, derivatives.all()[i].batched || request.blocks_vary || shaping.points == 0);
+  for (const Part part : derived_parts) {
+    if (!request.wants[part]) continue;
+    const Derivatives& derivatives = model.derivatives(kind_of(part));
+    Vector<Tensor>& all = results.of[part];
+    all.resize(model.count(part));
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (part == Part::jvp ? !derivatives.of_output(i) : is_adjoint(part) && !derivatives.by_input(i)) continue;
+      const bool batched =
+          !is_block(part) || derivatives.all()[i].batched || request.blocks_vary || shaping.points == 0;
+      all[i] = shaping.of(std::move(all[i]), model.variable(part, i), batched);
+    }
+  }
 }
 
 void finish(const Model& model, const DeviceRequest& request, const Chunk& chunk, DeviceOutcome& outcome,
@@ -182,16 +180,14 @@ DeviceResults evaluate_on_device(const Model& model, const DeviceRequest& reques
                      "themselves."));
   }
 
-  const Derivatives& derivatives = model.derivatives(request.kind());
   Chunk chunk;
   chunk.points = points;
   chunk.device = device;
   chunk.newton = options.newton();
   chunk.newton.keep_history = options.collect_history();
   chunk.keep_unknowns = true;
-  chunk.by_parameters = request.by_parameters && (request.vjp || request.blocks);
-  const bool differentiates = request.jvp || request.vjp || request.blocks;
-  chunk.by_values = differentiates && (!request.by_parameters || model.carries_parameters());
+  chunk.by_parameters = request.by_parameters();
+  chunk.by_values = request.by_inputs() || (request.by_parameters() && model.carries_parameters());
   chunk.values.resize(model.num_values());
   chunk.unknowns.resize(model.num_values());
   DeviceOutcome outcome = DeviceOutcome::none(points, device);
@@ -215,16 +211,16 @@ DeviceResults evaluate_on_device(const Model& model, const DeviceRequest& reques
     const auto vectors = [&](Part part) {
       return vectors_of(request.given[part], request.batch, model.variables(kind_of(part)));
     };
-    if (request.jvp) results.of[Part::jvp] = derivatives.jvp(chain, vectors(Part::tangent));
-    if (request.vjp) results.of[request.adjoint()] = derivatives.vjp(chain, vectors(Part::cotangent));
-    if (request.blocks) results.of[request.block()] = derivatives.blocks(chain);
+    for (const Part part : derived_parts)
+      if (request.wants[part]) results.of[part] = model.derive(part, chain, vectors);
     for (const std::size_t value : model.values_of(Kind::output))
       results.of[Part::output].push_back(chunk.values[value]);
   }
   finish(model, request, chunk, outcome, results);
-  Vector<Tensor>& adjoints = results.of[request.adjoint()];
-  for (std::size_t i = 0; i < adjoints.size(); ++i)
-    if (derivatives.by_input(i)) adjoints[i] = sum_to(adjoints[i], request.batch, request.adjoint_batches[i]);
+  for (const Part part : {Part::adjoint, Part::parameter_adjoint})
+    for (std::size_t i = 0; i < results.of[part].size(); ++i)
+      if (Tensor& adjoint = results.of[part][i]; model.derivatives(kind_of(part)).by_input(i))
+        adjoint = sum_to(adjoint, request.batch, request.adjoint_batches[part][i]);
   return results;
 }
 

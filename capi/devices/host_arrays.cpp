@@ -1,8 +1,5 @@
 #include "capi/devices/host_arrays.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "capi/devices/evaluate.h"
 #include "capi/evaluation/plan.h"
 #include "capi/evaluation/results.h"
@@ -11,22 +8,21 @@
 namespace neml2_capi::model {
 namespace {
 
-// Request of an evaluation over arrays of the host, with respect to the inputs or to the parameters.
+// Request of an evaluation over arrays of the host.
 class Transfer {
  public:
   Transfer(const Model& model, const Bindings& bindings)
       : model_(model), bindings_(bindings), batch_{bindings.points} {}
 
-  DeviceRequest request(Kind kind) const {
+  DeviceRequest request() const {
     DeviceRequest asked;
     asked.batch = batch_;
     for (const Part part : given_parts)
       asked.given[part] = part == Part::parameter ? parameters() : taken(bindings_.of(part), kind_of(part));
-    asked.by_parameters = kind == Kind::parameter;
-    asked.jvp = !asked.by_parameters && any_bound(bindings_.jvps);
-    asked.vjp = any_bound(bindings_.of(asked.adjoint()));
-    asked.blocks = any_bound(bindings_.of(asked.block()));
-    asked.adjoint_batches.assign(model_.count(asked.adjoint()), batch_);
+    for (const Part part : derived_parts) {
+      asked.wants[part] = any_bound(bindings_.of(part));
+      asked.adjoint_batches[part].assign(model_.count(part), batch_);
+    }
     asked.blocks_vary = true;
     return asked;
   }
@@ -82,6 +78,7 @@ void take(const Model& model, const DeviceResults& results, Chunk& chunk) {
   chunk.values.resize(model.num_values());
   const auto& outputs = results.of[Part::output];
   for (std::size_t i = 0; i < outputs.size(); ++i) chunk.values[model.values_of(Kind::output)[i]] = on_host(outputs[i]);
+  chunk.reports.status = numbers<std::int32_t>(results.report[NEML2_REPORT_STATUS]);
   chunk.reports.iterations = numbers<std::int32_t>(results.report[NEML2_REPORT_ITERATIONS]);
   chunk.reports.residual_norm = numbers<double>(results.report[NEML2_REPORT_RESIDUAL_NORM]);
   chunk.reports.suggested_cut = numbers<double>(results.report[NEML2_REPORT_SUGGESTED_CUT]);
@@ -94,32 +91,19 @@ void HostArrays::check(const Options& options, std::int64_t points) const { chec
 
 void HostArrays::run(const Plan& plan, const Bindings& bindings, const Range&, Workspace&, Tally& tally) const {
   const graph::OnStream here(model_.compute_device());
-  const Transfer transfer(model_, bindings);
-  const Request& request = plan.request();
   Options options = plan.options();
-  options.set("collect_history", request.history ? 1.0 : 0.0);
-  const bool by_inputs = request.jvps || request.adjoints || request.blocks;
+  options.set("collect_history", plan.request().history ? 1.0 : 0.0);
+  const DeviceResults results = evaluate_on_device(model_, Transfer(model_, bindings).request(), options);
   Chunk chunk;
   chunk.points = bindings.points;
   chunk.newton = options.newton();
-  auto& status = chunk.reports.status;
-  status.assign(static_cast<std::size_t>(bindings.points), NEML2_OK);
+  take(model_, results, chunk);
+  if (bindings.unknowns) *bindings.unknowns = on_host(results.unknowns);  // NaN at points that did not fail
   Derived derived;
-  for (const Kind kind : {Kind::input, Kind::parameter}) {
-    if (kind == Kind::parameter ? !request.by_parameters() : request.by_parameters() && !by_inputs) continue;
-    const DeviceResults results = evaluate_on_device(model_, transfer.request(kind), options);
-    // Derivatives with respect to parameters may not be finite if all else is.
-    const Vector<std::int32_t> own = numbers<std::int32_t>(results.report[NEML2_REPORT_STATUS]);
-    for (std::size_t p = 0; p < status.size(); ++p) status[p] = std::max(status[p], own[p]);
-    for (const Part part : derived_parts)
-      if (!results.of[part].empty()) derived[part] = on_host(results.of[part]);
-    if (kind == Kind::parameter && by_inputs) continue;  // all else is there
-    take(model_, results, chunk);
-    if (bindings.unknowns) *bindings.unknowns = on_host(results.unknowns);  // NaN at points that did not fail
-  }
+  for (const Part part : derived_parts) derived[part] = on_host(results.of[part]);
   write_results(model_, bindings, chunk);
   write_derivatives(model_, bindings, chunk, derived);
-  tally.add(status, 0);
+  tally.add(chunk.reports.status, 0);
 }
 
 }  // namespace neml2_capi::model

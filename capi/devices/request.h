@@ -14,14 +14,12 @@ namespace neml2_capi::model {
 struct DeviceRequest {
   Dims batch;
   ByPart<Vector<Tensor>> given;
-  bool jvp = false, vjp = false, blocks = false;
-  bool by_parameters = false;           // what vjp and blocks are with respect to
-  std::vector<Dims> adjoint_batches{};  // of the inputs or parameters, to which adjoints are summed
-  bool blocks_vary = false;             // those that are the same for all points are wanted for each
+  ByPart<bool> wants;                         // of the derivatives
+  ByPart<std::vector<Dims>> adjoint_batches;  // to which adjoints are summed
+  bool blocks_vary = false;                   // those that are the same for all points are wanted for each
 
-  Kind kind() const { return by_parameters ? Kind::parameter : Kind::input; }
-  Part block() const { return by_parameters ? Part::parameter_block : Part::block; }
-  Part adjoint() const { return by_parameters ? Part::parameter_adjoint : Part::adjoint; }
+  bool by_parameters() const { return wants[Part::parameter_block] || wants[Part::parameter_adjoint]; }
+  bool by_inputs() const { return wants[Part::jvp] || wants[Part::block] || wants[Part::adjoint]; }
 };
 
 // Results of shapes (*batch, *point shape); empty if there is none. A point that failed is NaN.

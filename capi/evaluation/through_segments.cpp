@@ -147,20 +147,12 @@ Derived ThroughSegments::derive(const Chunk& chunk, const Bindings& bindings,
                                 const Vector<Vector<Block>>& blocks) const {
   const Derivatives::Chain chain{model_.segments(),       blocks,        chunk.points, model_.num_values(),
                                  chunk.parameters.size(), model_.dtype()};
-  const auto gathered = [&](const std::vector<Points>& arrays, Kind kind) {
-    return gather_bound(arrays, model_.variables(kind), chunk.begin, chunk.points);
+  const auto gathered = [&](Part part) {
+    return gather_bound(bindings.of(part), model_.variables(kind_of(part)), chunk.begin, chunk.points);
   };
   Derived derived;
-  for (const Part part : derived_parts) {
-    if (!any_bound(bindings.of(part))) continue;
-    const Derivatives& derivatives = model_.derivatives(kind_of(part));
-    if (part == Part::jvp)
-      derived[part] = model_.derivatives(Kind::input).jvp(chain, gathered(bindings.tangents, Kind::input));
-    else if (is_adjoint(part))
-      derived[part] = derivatives.vjp(chain, gathered(bindings.cotangents, Kind::output));
-    else
-      derived[part] = derivatives.blocks(chain);
-  }
+  for (const Part part : derived_parts)
+    if (any_bound(bindings.of(part))) derived[part] = model_.derive(part, chain, gathered);
   return derived;
 }
 

@@ -53,6 +53,13 @@ class Model {
 
   // Returns the derivatives with respect to the inputs, or to the parameters.
   const Derivatives& derivatives(Kind kind) const { return kind == Kind::parameter ? by_parameters_ : by_inputs_; }
+  // Returns the ones of a part. `given` returns tangents or cotangents by their part, (points, size) each.
+  template <class Given>
+  Vector<Tensor> derive(Part part, const Derivatives::Chain& chain, Given&& given) const {
+    const Derivatives& all = derivatives(kind_of(part));
+    if (part == Part::jvp) return all.jvp(chain, given(Part::tangent));
+    return is_adjoint(part) ? all.vjp(chain, given(Part::cotangent)) : all.blocks(chain);
+  }
   const artifact::Metadata& metadata() const { return metadata_; }
 
   // Returns the stored value of a parameter, sharing its storage.

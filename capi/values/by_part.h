@@ -15,7 +15,7 @@ class ByPart {
   const T& operator[](Part part) const { return all_[static_cast<std::size_t>(part)]; }
 
  private:
-  T all_[std::size(all_parts)];
+  T all_[std::size(all_parts)] = {};
 };
 
 }  // namespace neml2_capi::model
