@@ -38,9 +38,9 @@ _STATES = 64  # different ones, which are repeated
     "--threads",
     type=click.IntRange(min=1),
     multiple=True,
-    help="How many threads; may be given several times. Else 1, and all processors here.",
+    help="How many threads; may be given several times. By default 1, and all processors here.",
 )
-@click.option("--operation", "wanted", multiple=True, help="Of those that were compiled; else all.")
+@click.option("--operation", "wanted", multiple=True, help="One that was compiled; all by default.")
 @click.option(
     "--inputs",
     type=options.FilePath(exists=True, dir_okay=False),

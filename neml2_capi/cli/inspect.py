@@ -111,7 +111,7 @@ def _becomes(history: Mapping[str, Any] | None) -> str:
         return ""
     source = history["output"] or history["current"]
     if source is None:
-        return "no output nor input of its name"
+        return "neither an output nor an input of its name"
     # x~2 takes what x~1 was.
     return f"{source}~{history['age'] - 1}" if history["age"] > 1 else source
 

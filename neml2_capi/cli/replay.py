@@ -37,7 +37,7 @@ _MOST_SHOWN = 8  # of points, if none is named
     metavar="NUMBER",
     type=click.IntRange(min=0),
     multiple=True,
-    help=f"Show these points, also such as did not fail; else the first {_MOST_SHOWN} that did.",
+    help=f"Show these points, failed or not; by default the first {_MOST_SHOWN} that failed.",
 )
 @options.as_json
 @click.pass_context
@@ -48,8 +48,8 @@ def replay_command(
 
     FILE is a capsule, which a model writes of a call that fails: into the folder that its option
     `capsule` names, or the environment variable NEML2_CAPI_CAPSULE. Same inputs, parameters and
-    options; what of the library and the artifact is not the same is said. The exit status is 0
-    if each point failed as it did, else 1.
+    options. It says what has changed in the library and the artifact. The exit status is 0 if
+    each point failed as it did before, else 1.
     """
     capsule = read_capsule(file)
     root = path or capsule.artifact

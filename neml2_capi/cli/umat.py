@@ -19,10 +19,10 @@ from neml2_capi.umat import draft
     metavar="FILE",
     help="<material name in lower case>.nml, instead of the screen.",
 )
-@click.option("--strain", default="", metavar="NAME", help="Of the input that is the strain.")
-@click.option("--stress", default="", metavar="NAME", help="Of the output that is the stress.")
-@click.option("--time", default="", metavar="NAME", help="Of the input that is the time.")
-@click.option("--temperature", default="", metavar="NAME", help="Of that which is the temperature.")
+@click.option("--strain", default="", metavar="NAME", help="The strain, an input.")
+@click.option("--stress", default="", metavar="NAME", help="The stress, an output.")
+@click.option("--time", default="", metavar="NAME", help="The time, an input.")
+@click.option("--temperature", default="", metavar="NAME", help="The temperature, an input.")
 @click.option(
     "--host",
     type=click.Choice(["abaqus", "calculix"]),
