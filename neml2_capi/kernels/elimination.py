@@ -1,8 +1,7 @@
 """The Newton step of a residual, from its Jacobian, as a straight line of operations.
 
-Columns are first added to each other if that makes entries vanish: the derivatives with respect
-to the stress and to a back stress differ in few rows. Then comes Gaussian elimination with pivots
-that are chosen once, so that few entries come into being (Markowitz, Management Science 3, 1957).
+It is Gaussian elimination with pivots that are chosen once, so that few entries come into being
+(Markowitz, Management Science 3, 1957).
 Whether the pivots were good for a point is an output: the caller solves again, with row pivoting,
 if they were not.
 """
@@ -10,7 +9,7 @@ if they were not.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
@@ -55,17 +54,12 @@ def newton_step(jacobian: Program, groups: Sequence[int]) -> Program | None:
         return None
     s = Scalars(notes=False)  # the zeros of the matrix are known
     matrix = _Matrix(s, jacobian, _entries(jacobian, groups), total)
-    changes = matrix.changes()
     sides = _sides(s, groups)
     most = max(MOST_OPERATIONS, dense_operations(total) // _TIMES)
     eliminated = _eliminated(s, matrix, sides, [None] * total, most)
     if not eliminated:
         return None
-    solution, trusted = eliminated
-    for column, other, sign in reversed(changes):
-        change = s.add if sign > 0 else s.sub
-        solution[other] = change(solution[other], solution[column])
-    made = _step(jacobian, groups, solution, trusted, keeps=total > _MOST_FACTORISED)
+    made = _step(jacobian, groups, *eliminated, keeps=total > _MOST_FACTORISED)
     return made if made.operations <= most else None
 
 
@@ -263,84 +257,9 @@ class _Matrix:
             return computed
         return self._nodes.setdefault(_key(form), computed)
 
-    def changes(self) -> list[tuple[int, int, int]]:
-        """Add columns to others while that removes two entries or more: (column, other, sign)."""
-        made, gains = [], _Gains(self.forms)
-        while found := gains.best():
-            column, other, sign = found
-            made.append(found)
-            change = self._s.add if sign > 0 else self._s.sub
-            zero = self._s.constant(0.0)
-            for forms, nodes in zip(self.forms, self.rows, strict=True):
-                if other not in forms:
-                    continue
-                form = _sum(forms.get(column, {}), forms[other], sign)
-                value = self._node(form, change(nodes.get(column, zero), nodes[other]))
-                if form:
-                    forms[column], nodes[column] = form, value
-                else:
-                    del forms[column], nodes[column]
-            gains.look_again(column)
-        return made
-
     def constant(self, row: int, column: int) -> float:
         """The constant part of an entry, which does not vanish if nothing flows."""
         return abs(self.forms[row].get(column, {}).get(_ONE, 0.0))
-
-
-class _Gains:
-    """How many entries vanish if a column is added to another, or subtracted."""
-
-    def __init__(self, forms: list[dict[int, _Form]]) -> None:
-        self._forms = forms
-        self._rows: dict[int, set[int]] = defaultdict(set)
-        #: In each row, the columns with an entry, by its form.
-        self._alike: list[dict[_Key, set[int]]] = []
-        for i, row in enumerate(forms):
-            alike: dict[_Key, set[int]] = defaultdict(set)
-            for j, form in row.items():
-                self._rows[j].add(i)
-                alike[_key(form)].add(j)
-            self._alike.append(alike)
-        self._keys = [{j: _key(form) for j, form in row.items()} for row in forms]
-        self._gains: dict[tuple[int, int, int], int] = {}
-        for column in sorted(self._rows):
-            self._note(column)
-
-    def best(self) -> tuple[int, int, int] | None:
-        """The column, the other one and the sign that remove most; None if that is one entry."""
-        if not self._gains:
-            return None
-        return min(self._gains, key=lambda pair: (-self._gains[pair], pair[:2], -pair[2]))
-
-    def look_again(self, column: int) -> None:
-        """A column has changed."""
-        for pair in [pair for pair in self._gains if column in pair[:2]]:
-            del self._gains[pair]
-        for i in self._rows.pop(column, set()):
-            self._alike[i][self._keys[i].pop(column)].remove(column)
-        for i, row in enumerate(self._forms):
-            if column in row:
-                key = self._keys[i][column] = _key(row[column])
-                self._rows[column].add(i)
-                self._alike[i][key].add(column)
-        self._note(column)
-
-    def _note(self, column: int) -> None:
-        """Count the gains of all pairs with this column."""
-        vanish: Counter[tuple[int, int]] = Counter()
-        for i in self._rows[column]:
-            form = self._forms[i][column]
-            for sign, key in ((-1, _key(form)), (1, _key(_sum({}, form, -1.0)))):
-                vanish.update((other, sign) for other in self._alike[i].get(key, ()))
-        for (other, sign), count in vanish.items():
-            if other == column or count < 2:
-                continue
-            common = len(self._rows[column] & self._rows[other])
-            for one, two in ((column, other), (other, column)):
-                gain = count - (len(self._rows[two]) - common)
-                if gain > 1:
-                    self._gains[one, two, sign] = gain
 
 
 def _key(form: _Form) -> _Key:

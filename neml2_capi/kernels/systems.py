@@ -21,8 +21,6 @@ _Json = dict[str, Any]
 
 #: The system of a longer residual is made in one way alone, which takes half the time.
 _MOST_TRIED = 20_000
-#: What the elimination of a value may take more than it spares, before it stays as an unknown.
-_MOST_PRODUCTS = (0, 6, 20, 60)
 #: Equations beside blocks of sites, whose rows are exchanged.
 _MOST_SHARED = 40
 
@@ -140,9 +138,9 @@ def joined_systems_of(residual: Program, segment: _Json) -> Iterator[System]:
         [((n, c), None) for c in range(a.components)] for n, a in enumerate(residual.inputs)
     ]
     numbers = _numbers(residual, segment)
-    for most in _MOST_PRODUCTS:
-        made = joined(residual, numbers, most)
-        yield _system(residual, segment, made, givens, givens[0])
+    for last in (False, True):
+        for made in joined(residual, numbers, last):
+            yield _system(residual, segment, made, givens, givens[0])
 
 
 def _numbers(residual: Program, segment: _Json) -> list[Sequence[int] | None]:

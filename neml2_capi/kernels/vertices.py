@@ -10,32 +10,40 @@ Jacobian of full rank-one matrices has few entries.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from neml2_capi.kernels.derivatives import Forward, Gradient, Linearized
 from neml2_capi.kernels.program import Program
 from neml2_capi.kernels.scalar import MASKS, Node, Scalars, constant_of
 
+#: The most that the elimination of a value may take more than it spares, before it stays.
+_LIMITS = (0, 6, 20, 60, 100)
 
-def joined(residual: Program, unknown: Sequence[Sequence[int] | None], most: int) -> Linearized:
-    """The derivatives of all outputs.
+
+def joined(
+    residual: Program, unknown: Sequence[Sequence[int] | None], last: bool
+) -> Iterator[Linearized]:
+    """The derivatives of all outputs, with fewer auxiliary unknowns each time.
 
     Parameters
     ----------
     residual : Program
     unknown : Sequence[Sequence[int] | None]
         By input: the numbers of the unknowns that are its components; None if they are none.
-    most : int
-        A value stays if its elimination takes so many products more than it has neighbours.
+    last : bool
+        Which of two values that cost the same is eliminated first: the last one or the first.
 
     Raises
     ------
     NoKernel
         It holds an operation that has no derivative here.
     """
-    graph = _Graph(residual, unknown)
-    graph.eliminate(most)
-    return graph.linearized()
+    graph, found = _Graph(residual, unknown, last), -1
+    for most in _LIMITS:
+        graph.eliminate(most)
+        if graph.left != found:
+            found = graph.left
+            yield graph.linearized()
 
 
 class _Edges(Forward):
@@ -62,7 +70,9 @@ class _Edges(Forward):
 
 
 class _Graph:
-    def __init__(self, residual: Program, unknown: Sequence[Sequence[int] | None]) -> None:
+    def __init__(
+        self, residual: Program, unknown: Sequence[Sequence[int] | None], last: bool
+    ) -> None:
         made = _Edges(residual, unknown)
         self._s: Scalars = made.scalars
         self._values, self._numbers = made.values, made.numbers
@@ -80,36 +90,52 @@ class _Graph:
             for other in gradient:
                 self._after[other][vertex] = None
 
-    def eliminate(self, most: int) -> None:
-        """Eliminate vertices, the cheapest first, while that takes few operations."""
         for vertex in self._guarded():
             self._eliminate(vertex)
-        waiting = [(self._cost(v), v) for v in self._by if v >= 0]
-        heapq.heapify(waiting)
-        while waiting:
-            cost, vertex = heapq.heappop(waiting)
-            if vertex not in self._by or cost != self._cost(vertex):
+        self._sign = -1 if last else 1
+        self._waiting = [(*self._cost(v), v) for v in self._by if v >= 0]
+        heapq.heapify(self._waiting)
+
+    @property
+    def left(self) -> int:
+        """How many vertices are left."""
+        return len(self._by)
+
+    def eliminate(self, most: int) -> None:
+        """Eliminate vertices, the cheapest first, while that takes few operations."""
+        while self._waiting and self._waiting[0][0] <= most:
+            *cost, vertex = heapq.heappop(self._waiting)
+            if vertex not in self._by or tuple(cost) != self._cost(vertex):
                 continue
-            if cost > most:
-                break
             around = [v for v in self._by[vertex] if v in self._by]
             around += [v for v in self._after[vertex] if v >= 0]
             self._eliminate(vertex)
             for other in around:
-                heapq.heappush(waiting, (self._cost(other), other))
+                heapq.heappush(self._waiting, (*self._cost(other), other))
 
     def _guarded(self) -> list[int]:
         """Values that count in a branch alone, and may be infinite or NaN if it is not chosen."""
-        found: set[int] = set()
+        #: By vertex: the branches, as a choice and the place of an argument, in which it counts.
+        within: dict[int, frozenset[tuple[int, int]]] = {}
         for vertex in sorted((v for v in self._by if v >= 0), reverse=True):
-            uses = self._after[vertex]
-            if all(u in found or (u >= 0 and self._steps[u][0] == "where") for u in uses):
-                found.add(vertex)
-        return sorted(found)
+            uses = [self._branches(user, vertex, within) for user in self._after[vertex]]
+            within[vertex] = frozenset.intersection(*uses) if uses else frozenset()
+        return sorted(vertex for vertex, branches in within.items() if branches)
 
-    def _cost(self, vertex: int) -> int:
+    def _branches(
+        self, user: int, vertex: int, within: dict[int, frozenset[tuple[int, int]]]
+    ) -> frozenset[tuple[int, int]]:
+        """The branches in which a value counts for another one."""
+        found = within.get(user, frozenset())
+        name, arguments, _ = self._steps[user] if user >= 0 else ("", (), None)
+        if name == "where" and arguments.count(vertex) == 1:
+            found |= {(arguments[0], arguments.index(vertex))}
+        return found
+
+    def _cost(self, vertex: int) -> tuple[int, int, int]:
+        """What its elimination takes more than it spares, its products, and its turn."""
         before, after = len(self._by[vertex]), len(self._after[vertex])
-        return before * after - before - after
+        return before * after - before - after, before * after, self._sign * vertex
 
     def _eliminate(self, vertex: int) -> None:
         s, own = self._s, self._by.pop(vertex)

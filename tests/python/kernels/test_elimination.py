@@ -80,33 +80,6 @@ def test_a_step_is_that_of_a_dense_solver(groups: list[int]) -> None:
     np.testing.assert_allclose(step, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
 
 
-def test_columns_that_agree_are_subtracted_from_each_other() -> None:
-    """The derivatives by a stress and by a back stress: they differ on the diagonal alone."""
-    total = 6
-
-    def entry(i: int, j: int) -> Entry:
-        place = i * total + j % 3
-        sign = 1.0 if j < 3 else -1.0
-
-        def made(s: Scalars, x: Callable[[int], Node]) -> Node:
-            value = x(place) if sign > 0 else s.neg(x(place))
-            return s.add(s.constant(1.0), value) if i == j else value
-
-        return made
-
-    entries = [[entry(i, j) for j in range(total)] for i in range(total)]
-    jacobian = jacobian_of(entries, [total])
-    step, expected, trusted = solved(jacobian, [total], random(total))
-    assert trusted.all()
-    np.testing.assert_allclose(step, expected, rtol=1e-10)
-    alike, different = (
-        newton_step(jacobian, [total]),
-        newton_step(jacobian_of(dense(total), [total]), [total]),
-    )
-    assert alike is not None and different is not None
-    assert alike.operations < 0.6 * different.operations
-
-
 def test_structural_zeros_cost_nothing() -> None:
     def entry(i: int, j: int) -> Entry:
         filled = i == j or i == 0 or j == 0
