@@ -32,7 +32,7 @@ def divided(part: Part, loop: Loop) -> tuple[list[Part], int]:
     if sites < LEAST_SIDE_BY_SIDE:
         return [], 0
     program, level = part.program, _levels(part)
-    width = -(-sites // 8) * 8 | 8  # no power of 2: rows would drive each other out of the cache
+    width = width_of_row(sites)
     crossing = dict.fromkeys(
         argument
         for place, (name, arguments, _) in enumerate(program.steps)
@@ -72,6 +72,11 @@ def divided(part: Part, loop: Loop) -> tuple[list[Part], int]:
     if _time(list(pieces.values())) > MOST_TIME * _time([part]):
         return [], 0
     return list(pieces.values()), len(rows) * width
+
+
+def width_of_row(sites: int) -> int:
+    """Numbers of a row: no power of 2, by which rows would drive each other out of the cache."""
+    return -(-sites // 8) * 8 | 8
 
 
 def _levels(part: Part) -> list[int]:

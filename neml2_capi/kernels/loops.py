@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from neml2_capi.kernels.abreast import divided
+from neml2_capi.kernels.abreast import divided, width_of_row
 from neml2_capi.kernels.emit import Names, Statements, head_of, number
 from neml2_capi.kernels.parts import Part, words_of
 from neml2_capi.kernels.program import FREE, Program
@@ -87,10 +87,16 @@ class _Kernel:
             for family in self._loop_of
             for k, place in enumerate(loops.families[family].members)
         }
-        #: By loops that are written once more, for one point: the functions of their pieces.
-        self.side_by_side: dict[int, list[str]] = {}
         self._find_targets()
         self._find_crossing()
+        self._parts = [
+            self._loop(n, part) if isinstance(part, Loop) else self._straight(part)
+            for n, part in enumerate(loops.parts)
+        ]
+        #: By loops that are written once more, for one point: their pieces.
+        self.side_by_side: dict[int, list[Part]] = {}
+        self._rows = 0  # vectors behind the room, for rows of numbers
+        self._divide()
 
     # What is written where
 
@@ -133,10 +139,13 @@ class _Kernel:
         loops, steps = self._loops, self._program.steps
         singles: dict[int, None] = {}
         kept: dict[int, None] = {}
+        #: Families of which a step takes a single site.
+        self._taken_alone = set(loops.edges)
 
         def read(place: int, by: int) -> None:
             if place in self._home:
                 kept[self._home[place][0]] = None
+                self._taken_alone.add(self._home[place][0])
             elif self._part_of.get(place, by) != by:
                 singles[place] = None
 
@@ -164,7 +173,7 @@ class _Kernel:
             if isinstance(part_, Loop):
                 ends += [part_.first, part_.last]
         self._begin = min(ends)
-        sites = max(ends) - self._begin + 1
+        self._sites = sites = max(ends) - self._begin + 1
         #: An odd number: sites that lie a power of 2 apart would drive each other out of the cache.
         self._stride = len(self._slot) | 1
         self._room = len(self._single) + (sites * self._stride if self._slot else 0)
@@ -222,12 +231,15 @@ class _Kernel:
     @property
     def room(self) -> int:
         """Vectors of memory, once all is written."""
-        return self._room + self._more
+        return self._room + self._rows + self._more
 
     def functions(self) -> Iterator[str]:
         texts: list[str] = []
         for n, part in enumerate(self._loops.parts):
-            texts += self._loop(n, part) if isinstance(part, Loop) else self._straight(n, part)
+            loop = part if isinstance(part, Loop) else None
+            texts += self._written(f"part_{n}", self._parts[n], loop)
+            for k, piece in enumerate(self.side_by_side.get(n, ())):
+                texts += self._written(f"part_{n}_one_{k}", piece, loop)
         last = list(self._written_free())
         for target, place in self._last_writes:
             last.append(f"  {target} = {self._element(*self._home[place])};")
@@ -242,8 +254,10 @@ class _Kernel:
             yield from first
             for n in range(len(self._loops.parts)):
                 yield from self._copies.get(n, ())
-                pieces = self.side_by_side.get(n) if what == "run_one" else None
-                yield from (f"  {f}(inputs, outputs, memory);" for f in pieces or [f"part_{n}"])
+                called = [f"part_{n}"]
+                if what == "run_one" and n in self.side_by_side:
+                    called = [f"part_{n}_one_{k}" for k in range(len(self.side_by_side[n]))]
+                yield from (f"  {function}(inputs, outputs, memory);" for function in called)
             yield from last
             yield "}\n"
 
@@ -285,7 +299,7 @@ class _Kernel:
                 if name in words:
                     yield f"  {kind} *const {name} = {owner}[{n}];"
 
-    def _straight(self, n: int, places: list[int]) -> Iterator[str]:
+    def _straight(self, places: list[int]) -> Part:
         part = Part(self.single)
         for place in places:
             name, arguments, data = self._program.steps[place]
@@ -293,7 +307,7 @@ class _Kernel:
             part.step(place, (name, tuple(known), data))
         for place in places:
             part.write(place, [*self._writes.get(place, ()), *self._stores.get(place, ())])
-        return self._function(n, part, None)
+        return self._finished(part, 1)
 
     def _known(self, part: Part, place: int) -> int:
         known = part.known.get(place)
@@ -310,7 +324,7 @@ class _Kernel:
             return (self._element(*self._home[place]), name in MASKS)
         return (f"memory[{self._single[place]}]", name in MASKS)
 
-    def _loop(self, n: int, loop: Loop) -> Iterator[str]:
+    def _loop(self, n: int, loop: Loop) -> Part:
         part = Part(self.single)
         for family in loop.families:
             of = self._loops.families[family]
@@ -321,7 +335,7 @@ class _Kernel:
             if family in self._slot:
                 targets.append(f"here[{self._slot[family]}]")
             part.write(("family", family), targets)
-        return self._function(n, part, loop)
+        return self._finished(part, loop.last - loop.first + 1)
 
     def _operand(self, part: Part, n: int, operand: Any, first: int) -> int:
         if isinstance(operand, Fixed):
@@ -340,26 +354,43 @@ class _Kernel:
         assert isinstance(operand, Numbers)
         return part.loaded(f"fill({self._table('real', operand.values)}[i - {first}])", False)
 
-    def _function(self, n: int, part: Part, loop: Loop | None) -> Iterator[str]:
-        sites = loop.last - loop.first + 1 if loop else 1
+    def _finished(self, part: Part, sites: int) -> Part:
         self.operations += part.finish() * sites
         offset = len(self._single) - self._begin * self._stride
         part.here = f"{self._stride} * i {'-' if offset < 0 else '+'} {abs(offset)}"
-        yield from self._written(f"part_{n}", part, loop)
-        pieces, numbers = divided(part, loop) if loop else ([], 0)
-        for k, piece in enumerate(pieces):
-            piece.here = part.here
-            self.side_by_side.setdefault(n, []).append(f"part_{n}_one_{k}")
-            yield from self._written(f"part_{n}_one_{k}", piece, loop, -(-numbers // 2))
+        return part
 
-    def _written(
-        self, function: str, part: Part, loop: Loop | None, rows: int = 0
-    ) -> Iterator[str]:
-        """A function; rows of numbers take so many vectors of its memory."""
+    def _divide(self) -> None:
+        """Make the pieces of loops for one point, and rows of what they alone take."""
+        numbers = 0
+        for n, (loop, part) in enumerate(zip(self._loops.parts, self._parts, strict=True)):
+            pieces, own = divided(part, loop) if isinstance(loop, Loop) else ([], 0)
+            if pieces:
+                self.side_by_side[n], numbers = pieces, max(numbers, own)
+        others = [part for n, part in enumerate(self._parts) if n not in self.side_by_side]
+        taken = {k % self._stride for part in others for k in part.of_sites()}
+        taken |= {self._slot[family] for family in self._taken_alone & self._slot.keys()}
+        rows: dict[int, int] = {}
+        for slot in self._slot.values():
+            if slot not in taken:
+                rows[slot] = numbers - self._begin
+                numbers += width_of_row(self._sites)
+        for n, pieces in self.side_by_side.items():
+            for piece in pieces:
+                piece.here = self._parts[n].here
+                piece.rename(
+                    {
+                        f"here[{k}]": f"rows[{rows[k % self._stride] + k // self._stride} + i]"
+                        for k in piece.of_sites()
+                        if k % self._stride in rows
+                    }
+                )
+        self._rows = -(-numbers // 2)  # of two lanes at least
+
+    def _written(self, function: str, part: Part, loop: Loop | None) -> Iterator[str]:
         sections, shared = sections_of(part.program, part.program.results[0])
         bodies = [Statements(part, section, True).lines() for section in sections]
         bodies[-1:] = [[*bodies[-1], *part.rest()]] if bodies else [part.rest()]
-        self._more = max(self._more, rows)
         own = {"here": f"  lanes *const here = memory + ({part.here});"}
         own["rows"] = f"  real *const rows = (real *)(memory + {self._room});"
         if len(bodies) == 1:
@@ -376,8 +407,8 @@ class _Kernel:
         calls = [f"  {function}_{k}({given}" for k in range(len(bodies))]
         yield f"FUNCTION void {function}({_PARAMETERS}) {{"
         if loop and not part.carried:
-            self._more = max(self._more, rows + STRIP * shared)
-            yield f"  lanes *const shared = memory + {self._room + rows};"
+            self._more = max(self._more, STRIP * shared)
+            yield f"  lanes *const shared = memory + {self._room + self._rows};"
             yield from _in_strips(calls, shared, loop, part.is_side_by_side)
         else:
             yield f"  lanes shared[{max(shared, 1)}];"

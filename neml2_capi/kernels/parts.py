@@ -79,6 +79,17 @@ class Part:
             self.writes.setdefault(place, []).extend(targets)
         return sum(cost(step) for step in self.program.steps)
 
+    def of_sites(self) -> set[int]:
+        """Where, from `here` on, it takes or writes vectors of sites."""
+        targets = [target for of_one in self.writes.values() for target in of_one]
+        texts = [*(text for text, _ in self.loads), *targets]
+        return {int(text[5:-1]) for text in texts if text.startswith("here[")}
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Take other texts and targets."""
+        self.loads = [(names.get(text, text), is_mask) for text, is_mask in self.loads]
+        self.writes = {p: [names.get(t, t) for t in targets] for p, targets in self.writes.items()}
+
     # What its statements are written of
 
     def constant(self, data: object) -> Text:
