@@ -202,7 +202,7 @@ def test_only_solves_sums_and_fixed_batches_have_no_kernel(
     for name in (*RECIPES, *KERNEL_RECIPES):
         for package, found in captured(name).programs.items():
             if isinstance(found, str):
-                known = ("linear systems", "adds up points", "number of points is fixed")
+                known = ("linear systems", "pulls cotangents back", "number of points is fixed")
                 assert any(reason in found for reason in known), (name, package, found)
 
 
