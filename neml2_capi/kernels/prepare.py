@@ -27,6 +27,8 @@ _Json = dict[str, Any]
 
 #: Fewer operations are a straight line, which is as quick and as short.
 LEAST_IN_LOOPS = 2000
+#: Residuals that are longer, or have more unknowns, are not tried with auxiliary unknowns.
+_MOST_JOINED, _MOST_UNKNOWNS = 4000, 100
 
 
 @dataclass(frozen=True)
@@ -113,12 +115,14 @@ def _site_counts(entry: Any) -> Iterator[int]:
 def _prepare_system(found: dict[str, Prepared | str], segment: _Json) -> None:
     """Jacobians of an implicit segment, and a Newton step instead of a package that solves.
 
-    A Jacobian that was read from a graph is NEML2's own, and is taken; it is derived if there is
-    none, since it is too long or was left out, and for many unknowns of one kind, as X1, X2, ...
+    A Jacobian that was read from a graph is NEML2's own. It is derived if there is none, since it
+    is too long or was left out, for many unknowns of one kind, as X1, X2, ..., and if it is the
+    same by fewer operations.
     """
     jacobian, step = segment.get("jacobian_package"), segment.get("solve_package")
     residual = found.get(segment.get("residual_package") or "")
-    if isinstance(found.get(jacobian or ""), str) or has_many_of_one_kind(segment):
+    traced = found.get(jacobian or "")
+    if isinstance(traced, str) or has_many_of_one_kind(segment):
         for key in OF_THE_SYSTEM:
             kernel = found.get(segment.get(key) or "")
             if isinstance(kernel, Prepared):
@@ -132,24 +136,43 @@ def _prepare_system(found: dict[str, Prepared | str], segment: _Json) -> None:
                 return
             found[jacobian] = Prepared(system.jacobian, system.givens)
             found[step] = Prepared(system.step, system.entries)
-            return
-    groups = [len(segment.get(f"{kind}_group_infos", ())) for kind in ("unknown", "given")]
-    for key, columns in zip(("jacobian_package", "jacobian_given_package"), groups, strict=True):
-        kernel = found.get(segment.get(key) or "")
-        if isinstance(kernel, Prepared):
-            sparse = with_sparse_outputs(kernel.program, groups[0] * columns)
-            found[segment[key]] = replace(kernel, program=sparse)
-    kernel = found.get(jacobian or "")
-    if not (jacobian and step and isinstance(kernel, Prepared)):
+    else:
+        groups = [len(segment.get(f"{kind}_group_infos", ())) for kind in ("unknown", "given")]
+        operators = ("jacobian_package", "jacobian_given_package")
+        for key, columns in zip(operators, groups, strict=True):
+            kernel = found.get(segment.get(key) or "")
+            if isinstance(kernel, Prepared):
+                sparse = with_sparse_outputs(kernel.program, groups[0] * columns)
+                found[segment[key]] = replace(kernel, program=sparse)
+        kernel = found.get(jacobian or "")
+        if step and isinstance(kernel, Prepared):
+            made = newton_step(kernel.program, _sizes(segment["unknown_group_infos"]))
+            if made:
+                found[step] = Prepared(made)
+    if jacobian and step and isinstance(traced, Prepared) and isinstance(residual, Prepared):
+        _join(found, segment, residual.program, traced.program)
+
+
+def _join(
+    found: dict[str, Prepared | str], segment: _Json, residual: Program, traced: Program
+) -> None:
+    """Take the Jacobian with auxiliary unknowns, and its step, if it has fewer operations."""
+    jacobian, step = segment["jacobian_package"], segment["solve_package"]
+    if not _is_plain(segment) or residual.operations > _MOST_JOINED:
         return
-    made = newton_step(kernel.program, _sizes(segment["unknown_group_infos"]))
-    if made:
-        found[step] = Prepared(made)
-    if isinstance(residual, Prepared) and _is_plain(segment):
-        pairs = _derived(residual.program, kernel.program, segment)
-        least = min(pairs, key=lambda pair: _work(*pair), default=None)
-        if least and _work(*least) < _work(kernel.program, made):
-            found[jacobian], found[step] = map(Prepared, least)
+    (unknowns,) = _sizes(segment["unknown_group_infos"])
+    if unknowns > _MOST_UNKNOWNS:
+        return
+    try:
+        systems = list(joined_systems_of(residual, segment))
+    except NoKernel:
+        return
+    pairs = [(s.jacobian, s.step) for s in systems if are_alike(traced, s.jacobian, unknowns)]
+    kernels = found.get(jacobian), found.get(step)
+    known = [kernel.program for kernel in kernels if isinstance(kernel, Prepared)]
+    least = min(pairs, key=_work, default=None)
+    if least and (len(known) < 2 or _work(least) < _work(known)):
+        found[jacobian], found[step] = map(Prepared, least)
 
 
 def _is_plain(segment: _Json) -> bool:
@@ -162,19 +185,9 @@ def _is_plain(segment: _Json) -> bool:
     )
 
 
-def _derived(residual: Program, traced: Program, segment: _Json) -> list[tuple[Program, Program]]:
-    """Jacobians with auxiliary unknowns, and their steps, if they are the one that was traced."""
-    try:
-        systems = list(joined_systems_of(residual, segment))
-    except NoKernel:
-        return []
-    (unknowns,) = _sizes(segment["unknown_group_infos"])
-    return [(s.jacobian, s.step) for s in systems if are_alike(traced, s.jacobian, unknowns)]
-
-
-def _work(jacobian: Program, step: Program | None) -> float:
+def _work(kernels: Sequence[Program]) -> int:
     """The operations of an iteration."""
-    return simplified(jacobian).operations + simplified(step).operations if step else math.inf
+    return sum(simplified(kernel).operations for kernel in kernels)
 
 
 def _sizes(groups: Sequence[_Json]) -> list[int]:

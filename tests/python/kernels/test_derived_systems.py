@@ -40,8 +40,9 @@ def remainder(u: NDArray[Any], g: NDArray[Any]) -> NDArray[Any]:
 
 @pytest.fixture
 def exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The law, with its Jacobian derived from its residual."""
+    """The law, with its Jacobian derived from its residual, as one of sites."""
     monkeypatch.setattr("neml2_capi.kernels.prepare.has_many_of_one_kind", lambda segment: True)
+    monkeypatch.setattr("neml2_capi.kernels.prepare._MOST_JOINED", 0)
 
     def of(name: str, **options: Any) -> Path:
         return export.model(
