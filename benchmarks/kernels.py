@@ -1,4 +1,4 @@
-"""Costs of kernels: operations, time to compile, size, and time per point in lanes.
+"""Costs of kernels: operations, time to compile, size, and time per point in lanes and alone.
 
     python benchmarks/kernels.py [NAME ...] [--cc CC] [--target T]
 
@@ -29,6 +29,7 @@ sys.path[:0] = [str(ROOT / "tests" / "models")]
 import compile as models  # noqa: E402
 
 from neml2_capi.kernels.build import FLAGS, TARGETS  # noqa: E402
+from neml2_capi.kernels.elimination import newton_step  # noqa: E402
 from neml2_capi.kernels.emit import source  # noqa: E402
 from neml2_capi.kernels.program import Program  # noqa: E402
 from neml2_capi.kernels.simplify import simplified  # noqa: E402
@@ -45,11 +46,13 @@ static double now(void) {
   clock_gettime(CLOCK_MONOTONIC, &t);
   return t.tv_sec + 1e-9 * t.tv_nsec;
 }
-double seconds(const void *const *inputs, void *const *outputs, void *kept, long n) {
+double seconds(const void *const *inputs, void *const *outputs, void *kept, long n, int one) {
   const neml2_kernel *kernel = &%(symbol)s;
+  void (*run)(const void *const *, void *const *, const void *) = kernel->run;
+  if (one && kernel->run_one) run = kernel->run_one;
   if (kernel->prepare) kernel->prepare(inputs, kept);
   const double start = now();
-  for (long i = 0; i < n; ++i) kernel->run(inputs, outputs, kept);
+  for (long i = 0; i < n; ++i) run(inputs, outputs, kept);
   return (now() - start) / n;
 }
 """
@@ -61,7 +64,8 @@ _HEAD = [
     "C text in",
     "compiled in",
     "code",
-    "a point",
+    "a point of a block",
+    "one point",
 ]
 
 
@@ -71,7 +75,12 @@ def captured(name: str) -> Iterator[tuple[str, Program | str]]:
         document = json.loads(file.read_text())
         found = document.get("program")
         stem = Path(document["package"]).stem
-        yield stem, Program.from_json(json.dumps(found)) if found else document["reason"]
+        program = Program.from_json(json.dumps(found)) if found else None
+        yield stem, program or document["reason"]
+        if program and stem.endswith("_jacobian") and len(program.outputs) == 2:
+            step = newton_step(program, [program.outputs[1].components])
+            if step:
+                yield stem.replace("_jacobian", "_solve"), step
 
 
 def row(stem: str, program: Program, cc: str, target: str) -> list[str]:
@@ -80,7 +89,7 @@ def row(stem: str, program: Program, cc: str, target: str) -> list[str]:
     text = source(simple, stem, "A measurement.")
     printed = time.process_time() - start
     with tempfile.TemporaryDirectory() as folder:
-        built, size, per_point = measured(Path(folder), stem, text, simple, cc, target)
+        built, size, times = measured(Path(folder), stem, text, simple, cc, target)
     return [
         stem,
         f"{program.graph_nodes:,}",
@@ -89,14 +98,14 @@ def row(stem: str, program: Program, cc: str, target: str) -> list[str]:
         f"{printed:.2f} s",
         f"{built:.2f} s",
         f"{size / 1024:.0f} KiB",
-        f"{per_point * 1e9:.1f} ns",
+        *(f"{of_one * 1e9:.1f} ns" for of_one in times),
     ]
 
 
 def measured(
     folder: Path, stem: str, text: str, program: Program, cc: str, target: str
-) -> tuple[float, int, float]:
-    """Seconds to compile, bytes of code, and seconds per point."""
+) -> tuple[float, int, tuple[float, float]]:
+    """Seconds to compile, bytes of code, and seconds per point, in a block and alone."""
     kernel, timer = folder / "kernel.c", folder / "timer.c"
     kernel.write_text(text)
     timer.write_text(_TIMER % {"symbol": symbol(stem)})
@@ -113,26 +122,28 @@ def measured(
     return built, int(sizes.stdout.splitlines()[1].split()[0]), run(library, program, lanes)
 
 
-def run(library: Path, program: Program, lanes: int) -> float:
-    """Seconds per point, the least of several loops."""
+def run(library: Path, program: Program, lanes: int) -> tuple[float, float]:
+    """Seconds per point, in a block and alone, each the least of several loops."""
     seconds = ctypes.CDLL(str(library)).seconds
     seconds.restype = ctypes.c_double
     random = np.random.default_rng(1)
     inputs = [_scratch(array.components, lanes) for array in program.inputs]
     for values in inputs:
-        values[:] = random.uniform(0.3, 1.3, values.shape)
+        values[:] = random.uniform(0.3, 1.3, len(values))[:, None]
     outputs = [_scratch(array.components, lanes) for array in program.outputs]
     kept = _scratch(len(program.steps) + 1, lanes)
     pointers: list[Any] = [
         (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
         for arrays in (inputs, outputs)
     ]
-    count = max(2_000_000 // max(program.operations, 1), 20)
-    best = min(
-        seconds(*pointers, ctypes.c_void_p(kept.ctypes.data), ctypes.c_long(count))
-        for _ in range(7)
-    )
-    return float(best / lanes)
+    count = max(200_000 // max(program.operations, 1), 20)
+
+    def least(one: bool) -> float:
+        memory = ctypes.c_void_p(kept.ctypes.data)
+        loops = (seconds(*pointers, memory, ctypes.c_long(count), int(one)) for _ in range(70))
+        return float(min(loops))
+
+    return least(False) / lanes, least(True)
 
 
 def _scratch(components: int, lanes: int) -> Any:

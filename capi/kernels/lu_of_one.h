@@ -38,6 +38,7 @@ class OneMatrix {
   [[gnu::always_inline]] void subtract(std::int64_t i, T factor, std::int64_t k, std::int64_t begin) const {
     V* const to = row(i);
     const V* const from = row(k);
+#pragma GCC unroll 4
     for (std::int64_t p = begin; p < packs; ++p) to[p] -= factor * from[p];
   }
   V* row(std::int64_t i) const { return first_ + i * packs; }

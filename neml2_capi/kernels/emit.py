@@ -59,8 +59,8 @@ def source(program: Program, name: str, origin: str) -> str:
         body += _Writer(of_one, as_it_stands(of_one), "run_one").functions()
         body += ["#else", "#define run_one 0", "#endif", ""]
     prepared, operations = bool(schedule.prepare), program.operations
-    last = ["run_one"] if of_one or writer.one else []
-    body += table(program, name, schedule.kept, prepared, operations, last)
+    run_one = "run_one" if of_one or writer.one else "0"
+    body += table(program, name, schedule.kept, prepared, operations, (run_one, "0"))
     return "\n".join([*head_of(program, name, origin, operations), *body]) + "\n"
 
 

@@ -43,9 +43,9 @@ def table(
     kept: int,
     prepared: bool,
     operations: int,
-    of_one: Sequence[str] = (),
+    of_one: Sequence[str] = ("0", "0"),
 ) -> Iterator[str]:
-    """The definition of neml2_kernel_NAME; `of_one` are its last fields, if it has any of them."""
+    """The definition of neml2_kernel_NAME; `of_one`: what it has for blocks of one point."""
     for kind, arrays in (("input", program.inputs), ("output", program.outputs)):
         for number, array in enumerate(arrays):
             yield from _parts(f"{kind}_{number}_parts", array)
