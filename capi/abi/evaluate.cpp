@@ -17,6 +17,7 @@ namespace {
 
 using model::Kind;
 using model::Model;
+using model::Part;
 using model::Variable;
 
 // Returns the sum of a result over the batch axes along which its variable is one value for many points.
@@ -55,16 +56,25 @@ struct Request {
   neml2_tensor** adjoints = nullptr;
   neml2_tensor** blocks = nullptr;
   Kind kind = Kind::input;  // of what is differentiated by
+
+  // Returns the parts that there can be results of, and where they go.
+  std::array<std::pair<Part, neml2_tensor**>, 4> results() const {
+    const bool by_parameters = kind == Kind::parameter;
+    return {{{Part::output, outputs},
+             {Part::jvp, jvps},
+             {by_parameters ? Part::parameter_adjoint : Part::adjoint, adjoints},
+             {by_parameters ? Part::parameter_block : Part::block, blocks}}};
+  }
 };
 
 // Tensors that were found, an empty one for each that there is not, and the report.
 struct Found {
-  std::array<Vector<Tensor>, 4> tensors;  // outputs, directional derivatives, adjoints and blocks
-  std::unique_ptr<ReportObject> report;   // null if it is not wanted
+  model::ByPart<Vector<Tensor>> tensors;
+  std::unique_ptr<ReportObject> report;  // null if it is not wanted
 
   template <class Change>
   void for_each(Change&& change) {
-    for (Vector<Tensor>& list : tensors) std::ranges::for_each(list, change);
+    for (const Part part : model::all_parts) std::ranges::for_each(tensors[part], change);
     if (!report) return;
     std::ranges::for_each(report->tensors, change);
     std::ranges::for_each(report->unknowns, change);
@@ -76,24 +86,10 @@ void hand_over(const Request& request, Found found) {
   Owned<neml2_report> report;
   if (found.report) report = Owned<neml2_report>(std::move(found.report));
   std::vector<Handles> handles;
-  for (Vector<Tensor>& tensors : found.tensors) handles.push_back(handles_of(std::move(tensors)));
-  neml2_tensor** const out[] = {request.outputs, request.jvps, request.adjoints, request.blocks};
+  for (const auto& [part, out] : request.results()) handles.push_back(handles_of(std::move(found.tensors[part])));
   for (std::size_t i = 0; i < handles.size(); ++i)
-    if (out[i]) hand_out(out[i], std::move(handles[i]));
+    if (neml2_tensor** const out = request.results()[i].second) hand_out(out, std::move(handles[i]));
   if (request.report) *request.report = report.release();
-}
-
-// Makes room for a result of each variable that has one; none if the caller did not ask.
-template <class Has>
-Vector<Tensor> results_for(neml2_tensor** out, const Dims& batch, const std::vector<Variable>& variables,
-                           std::vector<model::Points>& arrays, Has&& has) {
-  Vector<Tensor> results;
-  for (std::size_t i = 0; out && i < variables.size(); ++i)
-    if (has(i))
-      add_result(results, batch, true, variables[i], arrays[i]);
-    else
-      results.emplace_back();
-  return results;
 }
 
 // Returns the status. It waits for the number of points that failed, if any did.
@@ -117,22 +113,20 @@ std::int32_t evaluate_on_device(const Request& request, const Model& target, con
                                 const Dims& batch, const Arguments& given, const Arguments& promoted,
                                 const Arguments& tangents, const Arguments& cotangents) {
   const bool of_parameters = request.kind == Kind::parameter;
-  const auto adjoint = of_parameters ? model::Part::parameter_adjoint : model::Part::adjoint;
-  const auto block = of_parameters ? model::Part::parameter_block : model::Part::block;
   model::DeviceRequest asked;
   asked.batch = batch;
-  asked.given[model::Part::input] = given.tensors;
-  asked.given[model::Part::parameter] = promoted.tensors;
-  asked.given[model::Part::tangent] = tangents.tensors;
-  asked.given[model::Part::cotangent] = cotangents.tensors;
-  asked.wants[model::Part::jvp] = request.jvps;
-  asked.wants[adjoint] = request.adjoints;
-  asked.wants[block] = request.blocks;
-  asked.adjoint_batches[adjoint] = (of_parameters ? promoted : given).batches;
+  asked.given[Part::input] = given.tensors;
+  asked.given[Part::parameter] = promoted.tensors;
+  asked.given[Part::tangent] = tangents.tensors;
+  asked.given[Part::cotangent] = cotangents.tensors;
+  for (const auto& [part, out] : request.results()) {
+    asked.wants[part] = out != nullptr;
+    if (is_adjoint(part)) asked.adjoint_batches[part] = (of_parameters ? promoted : given).batches;
+  }
   asked.blocks_vary = of_parameters || promoted.vary();
   const model::DeviceResults results = model::evaluate_on_device(target, asked, options);
-  Found found{{results.of[model::Part::output], results.of[model::Part::jvp], results.of[adjoint], results.of[block]},
-              nullptr};
+  Found found;
+  for (const auto& [part, out] : request.results()) found.tensors[part] = results.of[part];
   if (request.report)
     found.report.reset(new ReportObject{{results.report.begin(), results.report.end()}, results.unknowns});
   found.for_each([](Tensor& tensor) { tensor = tensor.as_on(tensor.device().as_seen()); });
@@ -173,32 +167,28 @@ std::int32_t evaluate(const Request& request) {
   tangents.bind(batch, bindings.tangents);
   cotangents.bind(batch, bindings.cotangents);
 
-  const auto& outputs = target.variables(Kind::output);
-  const model::Derivatives& derivatives = target.derivatives(request.kind);
   const bool of_parameters = request.kind == Kind::parameter;
   const Arguments& by = of_parameters ? promoted : given;
-  Vector<Tensor> values =
-      results_for(request.outputs, batch, outputs, bindings.outputs, [](std::size_t) { return true; });
-  Vector<Tensor> jvps =
-      results_for(request.jvps, batch, outputs, bindings.jvps, [&](std::size_t i) { return derivatives.of_output(i); });
-  Vector<Tensor> adjoints = results_for(request.adjoints, batch, by.variables,
-                                        of_parameters ? bindings.parameter_adjoints : bindings.adjoints,
-                                        [&](std::size_t i) { return derivatives.by_input(i); });
-  Vector<Tensor> blocks;
   // Blocks that are the same for all points may still depend on a parameter that is not.
   const bool vary = of_parameters || promoted.vary();
-  for (std::size_t i = 0; request.blocks && i < derivatives.all().size(); ++i)
-    add_result(blocks, batch, derivatives.all()[i].batched || vary, derivatives.all()[i].block,
-               (of_parameters ? bindings.parameter_blocks : bindings.blocks)[i]);
-  std::unique_ptr<ReportObject> reported;
-  if (request.report) reported = bind_report(target, batch, options, bindings);
+  Found found;
+  for (const auto& [part, out] : request.results())
+    for (std::size_t i = 0; out && i < target.count(part); ++i)
+      if (target.is_compiled(part, i))
+        add_result(found.tensors[part], batch,
+                   !is_block(part) || target.derivatives(request.kind).all()[i].batched || vary,
+                   target.variable(part, i), bindings.of(part)[i]);
+      else
+        found.tensors[part].emplace_back();
+  if (request.report) found.report = bind_report(target, batch, options, bindings);
 
   if (bindings.points > 0) bindings.copies = inputs_to_copy(target, bindings, options.miters());
   const model::Tally tally = model::evaluate(*use->routes, options, bindings);
-  for (std::size_t i = 0; i < adjoints.size(); ++i)
-    if (derivatives.by_input(i)) adjoints[i] = sum_to(adjoints[i], by.batches[i], by.variables[i]);
-  if (request.report) reported = finished(std::move(reported), target, batch);
-  Found found{{std::move(values), std::move(jvps), std::move(adjoints), std::move(blocks)}, std::move(reported)};
+  for (const Part part : {Part::adjoint, Part::parameter_adjoint})
+    for (std::size_t i = 0; i < found.tensors[part].size(); ++i)
+      if (Tensor& adjoint = found.tensors[part][i]; target.is_compiled(part, i))
+        adjoint = sum_to(adjoint, by.batches[i], by.variables[i]);
+  if (request.report) found.report = finished(std::move(found.report), target, batch);
   if (!origin.is_host()) {
     const graph::OnStream there(origin);
     found.for_each([&](Tensor& tensor) {

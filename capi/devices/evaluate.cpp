@@ -114,7 +114,7 @@ void shape_derivatives(const Model& model, const Shaping& shaping, const DeviceR
     Vector<Tensor>& all = results.of[part];
     all.resize(model.count(part));
     for (std::size_t i = 0; i < all.size(); ++i) {
-      if (part == Part::jvp ? !derivatives.of_output(i) : is_adjoint(part) && !derivatives.by_input(i)) continue;
+      if (!model.is_compiled(part, i)) continue;
       const bool batched =
           !is_block(part) || derivatives.all()[i].batched || request.blocks_vary || shaping.points == 0;
       all[i] = shaping.of(std::move(all[i]), model.variable(part, i), batched);
@@ -219,7 +219,7 @@ DeviceResults evaluate_on_device(const Model& model, const DeviceRequest& reques
   finish(model, request, chunk, outcome, results);
   for (const Part part : {Part::adjoint, Part::parameter_adjoint})
     for (std::size_t i = 0; i < results.of[part].size(); ++i)
-      if (Tensor& adjoint = results.of[part][i]; model.derivatives(kind_of(part)).by_input(i))
+      if (Tensor& adjoint = results.of[part][i]; model.is_compiled(part, i))
         adjoint = sum_to(adjoint, request.batch, request.adjoint_batches[part][i]);
   return results;
 }

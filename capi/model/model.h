@@ -87,6 +87,12 @@ class Model {
     return is_block(part) ? derivatives(kind_of(part)).all()[i].block : variables(kind_of(part))[i];
   }
 
+  // Tells whether there can be a result of a part: products are of the derivatives that were compiled.
+  bool is_compiled(Part part, std::size_t i) const {
+    const Derivatives& all = derivatives(kind_of(part));
+    return part == Part::jvp ? all.of_output(i) : !is_adjoint(part) || all.by_input(i);
+  }
+
   // Returns the segments in the order in which they run.
   const std::vector<std::unique_ptr<Segment>>& segments() const { return segments_; }
   // Return the number of values between the segments, and the places of variables among them. Parameters come after.
