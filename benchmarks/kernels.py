@@ -92,7 +92,7 @@ def row(stem: str, program: Program, cc: str, target: str) -> list[str]:
         built, size, times = measured(Path(folder), stem, text, simple, cc, target)
     return [
         stem,
-        f"{program.graph_nodes:,}",
+        f"{program.graph_nodes:,}" if program.graph_nodes else "-",
         f"{program.operations:,}",
         f"{simple.operations:,}",
         f"{printed:.2f} s",
