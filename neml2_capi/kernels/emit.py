@@ -360,9 +360,8 @@ class Names:
     """Names of C that are used once."""
 
     def __init__(self, more: Sequence[str] = ()) -> None:
-        taken = (
-            "lanes mask real wide pair fill where inputs outputs kept shared results run prepare"
-        )
+        taken = "lanes mask real wide pair fill where one inputs outputs kept shared results run"
+        taken += " prepare"
         words = "auto break case char const continue default do double else enum extern float for"
         words += " goto if inline int long register restrict return short signed sizeof static"
         words += " struct switch typedef union unsigned void volatile while angle greatest least"
@@ -370,7 +369,7 @@ class Names:
 
     def new(self, name: str) -> str:
         made = identifier(name)
-        if re.fullmatch(r"[cv]\d+", made) or made.isupper():
+        if re.fullmatch(r"([cv]|calls|others)\d+", made) or made.isupper():
             made += "_"
         while made in self._taken:
             made += "_"
