@@ -1,10 +1,11 @@
 """Costs of kernels: operations, time to compile, size, and time per point in lanes and alone.
 
-    python benchmarks/kernels.py [NAME ...] [--cc CC] [--target T]
+    python benchmarks/kernels.py [NAME ...] [--cc CC] [--target T] [--stages]
 
 prints a table of kernels of models of tests/models/compile.py, and of the graphs without one.
 Times to write and to compile are processor times. It needs neml2 and torch if the graphs
-are not in the cache.
+are not in the cache. --stages prints instead where `neml2-capi compile --kernels only` spends its
+processor time, and needs both.
 """
 
 from __future__ import annotations
@@ -27,15 +28,18 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "models")]
 
 import compile as models  # noqa: E402
+from recipes import RECIPES  # noqa: E402
 
-from neml2_capi.kernels.build import FLAGS, TARGETS  # noqa: E402
+from neml2_capi.kernels.build import DEFAULT_TARGETS, FLAGS, TARGETS, build  # noqa: E402
 from neml2_capi.kernels.elimination import newton_step  # noqa: E402
 from neml2_capi.kernels.emit import source  # noqa: E402
+from neml2_capi.kernels.folder import write_sources  # noqa: E402
 from neml2_capi.kernels.program import Program  # noqa: E402
 from neml2_capi.kernels.simplify import simplified  # noqa: E402
 from neml2_capi.kernels.tables import symbol  # noqa: E402
 
 C = ROOT / "neml2_capi" / "kernels" / "c"
+EXAMPLES = ROOT / "examples" / "artifacts"
 DEFAULT = ["isotropic_hardening", "chaboche", "crystal"]
 _TIMER = """
 #include <time.h>
@@ -71,7 +75,11 @@ _HEAD = [
 
 def captured(name: str) -> Iterator[tuple[str, Program | str]]:
     """The programs of a model's graphs, or why they have no kernel."""
-    for file in sorted(models.captured(name).glob("*.json")):
+    yield from read_from(models.captured(name))
+
+
+def read_from(folder: Path) -> Iterator[tuple[str, Program | str]]:
+    for file in sorted(folder.glob("*.json")):
         document = json.loads(file.read_text())
         found = document.get("program")
         stem = Path(document["package"]).stem
@@ -81,6 +89,41 @@ def captured(name: str) -> Iterator[tuple[str, Program | str]]:
             step = newton_step(program, [program.outputs[1].components])
             if step:
                 yield stem.replace("_jacobian", "_solve"), step
+
+
+def children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def timed(command: list[str]) -> float:
+    """The processor time of a command, without what a cache of compilers knows."""
+    start = children()
+    subprocess.run(command, check=True, capture_output=True)
+    return children() - start
+
+
+def stages(name: str, cc: str) -> list[str]:
+    """Processor times of imports, of traces, of the C text, and of each target's object."""
+    recipe = RECIPES[name]
+    imports = timed([sys.executable, "-c", "import torch, neml2.cli.aoti_compile"])
+    with tempfile.TemporaryDirectory() as scratch:
+        capture = [sys.executable, str(ROOT / "tests" / "models" / "capture.py")]
+        words = [str(recipe.input), "--model", recipe.model, *recipe.options]
+        traced = timed([*capture, *words, f"{scratch}/graphs"]) - imports
+        found = {f"{stem}.pt2": p for stem, p in read_from(Path(scratch) / "graphs")}
+        root = next(p for p in (EXAMPLES / name, models.artifact(name)) if p.is_dir())
+        metadata = json.loads((root / "metadata.json").read_text())
+        start = time.process_time()
+        folder = write_sources(Path(scratch) / name, "cpu/float64", found, metadata, {})
+        written = time.process_time() - start
+        objects = []
+        for target in DEFAULT_TARGETS:
+            start = children()
+            build(folder, [target], cc)
+            objects.append(children() - start)
+    every = [imports, traced, written, *objects]
+    return [name, *(f"{seconds:.1f} s" for seconds in (*every, sum(every)))]
 
 
 def row(stem: str, program: Program, cc: str, target: str) -> list[str]:
@@ -158,7 +201,14 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=DEFAULT, metavar="NAME")
     parser.add_argument("--cc", default="gcc")
     parser.add_argument("--target", default="x86-64-v3", choices=list(TARGETS))
+    parser.add_argument("--stages", action="store_true", help="where compile spends its time")
     arguments = parser.parse_args()
+    if arguments.stages:
+        head = ["model", "imports", "traces", "C text", *DEFAULT_TARGETS, "all"]
+        print("| " + " | ".join(head) + " |\n|" + " --- |" * len(head))
+        for name in arguments.names:
+            print("| " + " | ".join(stages(name, arguments.cc)) + " |", flush=True)
+        return
     print("| " + " | ".join(_HEAD) + " |\n|" + " --- |" * len(_HEAD))
     missing = []
     for name in arguments.names:
