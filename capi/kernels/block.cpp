@@ -208,7 +208,7 @@ class Block {
       for (std::int64_t i = 0; count > 1 && i < n; ++i) solved[i * count + k] = scratch_[system.step][i];
     }
     if (any(bad)) scratch_.solve_by_pivoting(system, right, count);
-    for (std::int64_t i = 0; i < n * count; ++i) right[i] = bad ? right[i] : solved[i];
+    for (std::int64_t i = 0; i < n * count; ++i) set_where(~bad, right[i], solved[i]);
   }
 
   void pull_back(const Adjoint& adjoint) const {
@@ -222,7 +222,7 @@ class Block {
   void mark_failed(const Implicit& system, const Mask<T>& failed) const {
     for (const Move& move : system.unpack) {
       V* const values = scratch_[move.to];
-      for (std::int64_t c = 0; c < move.components; ++c) values[c] = failed ? all_of<V>(no_number<double>) : values[c];
+      for (std::int64_t c = 0; c < move.components; ++c) set_where(failed, values[c], all_of<V>(no_number<double>));
     }
   }
 

@@ -31,8 +31,8 @@ template <class T>
     if (!any(swapped)) continue;
     const auto swap = [&](Lanes<T>& x, Lanes<T>& y) {
       const Lanes<T> old = x;
-      x = swapped ? y : x;
-      y = swapped ? old : y;
+      set_where(swapped, x, y);
+      set_where(swapped, y, old);
     };
     for (std::int64_t j = 0; j < n; ++j) swap(a[k * n + j], a[i * n + j]);
     for (std::int64_t j = 0; j < sides; ++j) swap(b[k * sides + j], b[i * sides + j]);
@@ -59,35 +59,39 @@ struct Pivot {
   }
 };
 
-// Elements of a column or row of A, `apart` from one to the next, less the products of the factors before them: factors
-// of an element stand `step` apart, and all meet the same ones of the other factor, `other_step` apart.
+// Sums that are made at a time, in registers.
+inline constexpr int sums = vector_bytes > 32 ? 6 : 4;
+
+// Elements of one row of A, side by side, less the products of the factors of their row and of the rows above.
 template <class T, int count>
-[[gnu::always_inline]] inline void reduce(Lanes<T>* element, std::int64_t apart, const Lanes<T>* factor,
-                                          std::int64_t step, const Lanes<T>* other, std::int64_t other_step,
-                                          std::int64_t products) {
+[[gnu::always_inline]] inline void reduce_row(Lanes<T>* elements, const Lanes<T>* factors, const Lanes<T>* above,
+                                              std::int64_t n, std::int64_t products) {
   Lanes<T> sum[count];
 #pragma GCC unroll 8
-  for (int e = 0; e < count; ++e) sum[e] = element[e * apart];
-  for (std::int64_t m = 0; m < products; ++m) {
-    const Lanes<T> shared = other[m * other_step];
+  for (int e = 0; e < count; ++e) sum[e] = elements[e];
+  for (std::int64_t m = 0; m < products; ++m, above += n) {
 #pragma GCC unroll 8
-    for (int e = 0; e < count; ++e) sum[e] -= factor[e * apart + m * step] * shared;
+    for (int e = 0; e < count; ++e) sum[e] -= above[e] * factors[m];
   }
 #pragma GCC unroll 8
-  for (int e = 0; e < count; ++e) element[e * apart] = sum[e];
+  for (int e = 0; e < count; ++e) elements[e] = sum[e];
 }
 
-template <class T>
-[[gnu::always_inline]] inline void reduce_all(std::int64_t elements, Lanes<T>* element, std::int64_t apart,
-                                              const Lanes<T>* factor, std::int64_t step, const Lanes<T>* other,
-                                              std::int64_t other_step, std::int64_t products) {
-  if (products == 0) return;
-  std::int64_t e = 0;
-  for (; e + 6 <= elements; e += 6)
-    reduce<T, 6>(element + e * apart, apart, factor + e * apart, step, other, other_step, products);
-  for (; e + 2 <= elements; e += 2)
-    reduce<T, 2>(element + e * apart, apart, factor + e * apart, step, other, other_step, products);
-  if (e < elements) reduce<T, 1>(element + e * apart, apart, factor + e * apart, step, other, other_step, products);
+// Elements of one column of A, in `count` rows that begin at `row`, less the products of their factors and of the
+// column's rows above.
+template <class T, int count>
+[[gnu::always_inline]] inline void reduce_column(Lanes<T>* row, const Lanes<T>* above, std::int64_t n,
+                                                 std::int64_t products) {
+  Lanes<T> sum[count];
+#pragma GCC unroll 8
+  for (int e = 0; e < count; ++e) sum[e] = row[e * n + products];
+  for (std::int64_t m = 0; m < products; ++m, above += n) {
+    const Lanes<T> shared = *above;
+#pragma GCC unroll 8
+    for (int e = 0; e < count; ++e) sum[e] -= row[e * n + m] * shared;
+  }
+#pragma GCC unroll 8
+  for (int e = 0; e < count; ++e) row[e * n + products] = sum[e];
 }
 
 // Solve A x = b for `sides` right-hand sides: A is (n, n), b (n, sides), row-major, and both are overwritten, b with x.
@@ -98,7 +102,10 @@ Mask<T> solve(Lanes<T>* a, Lanes<T>* b, std::int64_t n, std::int64_t sides) {
   Mask<T> singular{};
   for (std::int64_t k = 0; k < n; ++k) {
     V* const column = a + k * n + k;
-    reduce_all<T>(n - k, column, n, a + k * n, 1, a + k, n, k);
+    std::int64_t r = k;
+    for (; r + sums <= n; r += sums) reduce_column<T, sums>(a + r * n, a + k, n, k);
+    for (; r + 2 <= n; r += 2) reduce_column<T, 2>(a + r * n, a + k, n, k);
+    if (r < n) reduce_column<T, 1>(a + r * n, a + k, n, k);
     V largest = V{};
     for (std::int64_t i = 1; i < n - k; ++i) {
       const V size = absolute(column[i * n]);
@@ -112,7 +119,11 @@ Mask<T> solve(Lanes<T>* a, Lanes<T>* b, std::int64_t n, std::int64_t sides) {
       const V factor = a[i * n + k] = pivot.divide(a[i * n + k]);
       for (std::int64_t j = 0; j < sides; ++j) b[i * sides + j] -= factor * b[k * sides + j];
     }
-    reduce_all<T>(n - k - 1, a + k * n + k + 1, 1, a + k + 1, n, a + k * n, 1, k);
+    V* const row = a + k * n;
+    std::int64_t j = k + 1;
+    for (; j + sums <= n; j += sums) reduce_row<T, sums>(row + j, row, a + j, n, k);
+    for (; j + 2 <= n; j += 2) reduce_row<T, 2>(row + j, row, a + j, n, k);
+    if (j < n) reduce_row<T, 1>(row + j, row, a + j, n, k);
   }
   for (std::int64_t k = n; k-- > 0;) {
     const Pivot<T> pivot(a[k * n + k]);
@@ -121,7 +132,7 @@ Mask<T> solve(Lanes<T>* a, Lanes<T>* b, std::int64_t n, std::int64_t sides) {
       for (std::int64_t j = 0; j < sides; ++j) b[i * sides + j] -= a[i * n + k] * b[k * sides + j];
   }
   if (any(singular))
-    for (std::int64_t i = 0; i < n * sides; ++i) b[i] = singular ? all_of<V>(no_number<double>) : b[i];
+    for (std::int64_t i = 0; i < n * sides; ++i) set_where(singular, b[i], all_of<V>(no_number<double>));
   return singular;
 }
 

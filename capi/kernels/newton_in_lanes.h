@@ -186,7 +186,7 @@ class Newton {
     if (!any(bad)) return;
     V* const pivoted = scratch_[s_.pivoted];
     singular_ = __builtin_convertvector(solve_by_pivoting(pivoted) & bad, WM);
-    for (std::int64_t k = 0; k < n_; ++k) step()[k] = bad ? pivoted[k] : step()[k];
+    for (std::int64_t k = 0; k < n_; ++k) set_where(bad, step()[k], pivoted[k]);
   }
 
   Mask<T> solve_by_pivoting(V* to) {
@@ -231,18 +231,18 @@ class Newton {
       settled_ = Rules::has_settled(square_root<T>(made), size, settings_);
     }
     const Mask<T> moves = narrow(active_);
-    for (std::int64_t k = 0; k < n_; ++k) u()[k] = moves ? trial()[k] : u()[k];
+    for (std::int64_t k = 0; k < n_; ++k) set_where(moves, u()[k], trial()[k]);
   }
 
   // Note where each lane stands after iteration i, and retire those that are done.
   void judge(std::int64_t i) {
-    report_.residual_norm = active_ ? norm_ : report_.residual_norm;
-    report_.iterations = active_ ? WM{} + i : report_.iterations;
+    set_where(active_, report_.residual_norm, norm_);
+    set_where(active_, report_.iterations, WM{} + i);
     if (block_.history) note_history(i);
     if (trace_) note_greatest(trace_->greatest_norm[i]);
     const WM found = Rules::verdict(norm_, initial_, singular_, settled_, settings_);
     const WM done = active_ & (found != newton::undecided);
-    report_.status = done ? found : report_.status;
+    set_where(done, report_.status, found);
     active_ &= ~done;
     if (trace_)
       for (int l = 0; l < block_.used; ++l) trace_->left[i] -= active_[l];
@@ -272,7 +272,7 @@ class Newton {
   void tell() {
     const WM failed = report_.status != newton::ok;
     const W cut = Rules::suggested_cut(initial_, report_.residual_norm);
-    report_.suggested_cut = failed ? cut : report_.suggested_cut;
+    set_where(failed, report_.suggested_cut, cut);
     block_.add(report_);
     if (trace_) note_end(*trace_);
   }
