@@ -208,7 +208,7 @@ class Forward:
         )
         if len(second) > len(made) and combine == s.add and self._uses[arguments[1]] == 1:
             made, second = second, made
-        for u, d in second.items():
+        for u, d in self._each(second):
             made[u] = combine(made.get(u, zero), d)
         return made
 
