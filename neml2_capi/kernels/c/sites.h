@@ -40,8 +40,12 @@ INLINE lanes spread(real value) {
   return result;
 }
 
-/* Loops are over eight sites at least. */
-#define SITES_OF_ONE (LANES > 1 && LANES <= 8 ? LANES : 0)
+/* Loops are over eight sites at least. Processors without AVX would gain little, for twice the time to compile. */
+#if LANES == 1 || LANES > 8 || (defined(__x86_64__) && !defined(__AVX__))
+#define SITES_OF_ONE 0
+#else
+#define SITES_OF_ONE LANES
+#endif
 #define RUN_ONE (SITES_OF_ONE ? run_one : 0)
 
 #endif
