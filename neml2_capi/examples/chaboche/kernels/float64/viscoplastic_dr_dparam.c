@@ -8,7 +8,7 @@
 #include "functions.h"
 #include "neml2_kernel.h"
 
-static void run(const void *const *inputs, void *const *outputs, const void *results) {
+FUNCTION void compute(const void *const *inputs, void *const *outputs, const void *results, int one) {
   const lanes *const unknowns = inputs[0];
   const lanes *const givens = inputs[1];
   const lanes *const residual_normality_yield_surface_yield_function_sy = inputs[2];
@@ -440,9 +440,14 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   jacobian[139] = v284 * v541;
   const lanes v132 = 2.220446049250313e-16 + X1_0_ * X1_0_ + X1_1_ * X1_1_ + X1_2_ * X1_2_ + X1_3_ * X1_3_ + X1_4_ * X1_4_ + X1_5_ * X1_5_;
   const lanes v133 = square_root(v132);
+  const lanes v161 = 2.220446049250313e-16 + X2_0_ * X2_0_ + X2_1_ * X2_1_ + X2_2_ * X2_2_ + X2_3_ * X2_3_ + X2_4_ * X2_4_ + X2_5_ * X2_5_;
+  const lanes v162 = square_root(v161);
+  lanes calls154[CALLS] = {v133, v133, v162, v162};
+  lanes others154[CALLS] = {fill(1.2000000000000002), fill(0.20000000000000018), fill(2.2), fill(1.2000000000000002)};
+  each_pow(calls154, others154, 4, one);
   const lanes v523 = 1e-06 * v48;
-  const lanes v526 = 1.0 + lanes_pow(v133, fill(1.2000000000000002)) * v523 + 400.0 * v522;
-  const lanes v528 = (0.5 * (1.0 / v133)) * (1.2000000000000002 * lanes_pow(v133, fill(0.20000000000000018)) * v523);
+  const lanes v526 = 1.0 + calls154[0] * v523 + 400.0 * v522;
+  const lanes v528 = (0.5 * (1.0 / v133)) * (1.2000000000000002 * calls154[1] * v523);
   const lanes v529 = X1_0_ * v528;
   const lanes v530 = X1_0_ * v529;
   jacobian[140] = v526 + v530 + v530 - v566;
@@ -695,11 +700,9 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   jacobian[254] = -v866;
   jacobian[255] = -v868;
   jacobian[256] = -v870;
-  const lanes v161 = 2.220446049250313e-16 + X2_0_ * X2_0_ + X2_1_ * X2_1_ + X2_2_ * X2_2_ + X2_3_ * X2_3_ + X2_4_ * X2_4_ + X2_5_ * X2_5_;
-  const lanes v162 = square_root(v161);
   const lanes v823 = 1e-08 * v48;
-  const lanes v826 = 1.0 + lanes_pow(v162, fill(2.2)) * v823 + 40.0 * v522;
-  const lanes v828 = (0.5 * (1.0 / v162)) * (2.2 * lanes_pow(v162, fill(1.2000000000000002)) * v823);
+  const lanes v826 = 1.0 + calls154[2] * v823 + 40.0 * v522;
+  const lanes v828 = (0.5 * (1.0 / v162)) * (2.2 * calls154[3] * v823);
   const lanes v829 = X2_0_ * v828;
   const lanes v830 = X2_0_ * v829;
   jacobian[260] = v826 + v830 + v830 - v866;
@@ -958,6 +961,14 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   by_parameters[37] = c2;
 }
 
+static void run(const void *const *inputs, void *const *outputs, const void *results) {
+  compute(inputs, outputs, results, 0);
+}
+
+static void run_one(const void *const *inputs, void *const *outputs, const void *results) {
+  compute(inputs, outputs, results, 1);
+}
+
 static const neml2_kernel_part input_0_parts[] = {{"stress", 0, 6}, {"equivalent_plastic_strain", 6, 1}, {"X1", 7, 6}, {"X2", 13, 6}};
 static const neml2_kernel_part input_1_parts[] = {{"strain", 0, 6}, {"strain~1", 6, 6}, {"t", 12, 1}, {"t~1", 13, 1}, {"equivalent_plastic_strain~1", 14, 1}, {"X1~1", 15, 6}, {"X2~1", 21, 6}, {"stress~1", 27, 6}};
 static const neml2_kernel_array kernel_inputs[] = {{"unknowns", 19, NEML2_KERNEL_PER_POINT, 0, 4, input_0_parts, 0}, {"givens", 33, NEML2_KERNEL_PER_POINT, 0, 8, input_1_parts, 0}, {"residual.normality.yield_surface.yield_function.sy", 1, NEML2_KERNEL_PER_POINT, 0, 0, 0, 0}, {"residual.elasticity.E", 1, NEML2_KERNEL_PER_POINT, 0, 0, 0, 0}};
@@ -967,4 +978,4 @@ static const signed char output_1_structure[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
 static const neml2_kernel_array kernel_outputs[] = {{"jacobian", 361, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_0_structure}, {"by_parameters", 38, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_1_structure}};
 
 const neml2_kernel neml2_kernel_viscoplastic_dr_dparam = {
-    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_dr_dparam", "a4abdaf0bc43c9eef0144494f74d42117a4683a08bcd129c62e6e7f2a00bf9c9", sizeof(real), LANES, 4, 2, kernel_inputs, kernel_outputs, 1250, 0, 0, run, 0, 0, 0};
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_dr_dparam", "a4abdaf0bc43c9eef0144494f74d42117a4683a08bcd129c62e6e7f2a00bf9c9", sizeof(real), LANES, 4, 2, kernel_inputs, kernel_outputs, 1250, 0, 0, run, 0, 0, 0, run_one, 0};

@@ -8,7 +8,7 @@
 #include "functions.h"
 #include "neml2_kernel.h"
 
-static void run(const void *const *inputs, void *const *outputs, const void *results) {
+FUNCTION void compute(const void *const *inputs, void *const *outputs, const void *results, int one) {
   const lanes *const unknowns = inputs[0];
   const lanes *const givens = inputs[1];
   const lanes *const residual_normality_yield_surface_yield_function_sy = inputs[2];
@@ -150,7 +150,11 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   by_givens[178] = -v296;
   by_givens[210] = -v119;
   const lanes v133 = 2.220446049250313e-16 + X1_0_ * X1_0_ + X1_1_ * X1_1_ + X1_2_ * X1_2_ + X1_3_ * X1_3_ + X1_4_ * X1_4_ + X1_5_ * X1_5_;
-  const lanes v156 = 1e-06 * lanes_pow(square_root(v133), fill(1.2000000000000002));
+  const lanes v181 = 2.220446049250313e-16 + X2_0_ * X2_0_ + X2_1_ * X2_1_ + X2_2_ * X2_2_ + X2_3_ * X2_3_ + X2_4_ * X2_4_ + X2_5_ * X2_5_;
+  lanes calls155[CALLS] = {square_root(v133), square_root(v181)};
+  lanes others155[CALLS] = {fill(1.2000000000000002), fill(2.2)};
+  each_pow(calls155, others155, 2, one);
+  const lanes v156 = 1e-06 * calls155[0];
   const lanes v169 = v118 * (v99 * 21773.24215807269 - 400.0 * X1_0_) - X1_0_ * v156;
   by_givens[244] = v169;
   by_givens[243] = -v169;
@@ -169,8 +173,7 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   const lanes v174 = v118 * (v104 * 21773.24215807269 - 400.0 * X1_5_) - X1_5_ * v156;
   by_givens[409] = v174;
   by_givens[408] = -v174;
-  const lanes v181 = 2.220446049250313e-16 + X2_0_ * X2_0_ + X2_1_ * X2_1_ + X2_2_ * X2_2_ + X2_3_ * X2_3_ + X2_4_ * X2_4_ + X2_5_ * X2_5_;
-  const lanes v203 = 1e-08 * lanes_pow(square_root(v181), fill(2.2));
+  const lanes v203 = 1e-08 * calls155[1];
   const lanes v216 = v118 * (v99 * 2177.3242158072694 - 40.0 * X2_0_) - X2_0_ * v203;
   by_givens[442] = v216;
   by_givens[441] = -v216;
@@ -759,6 +762,14 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   by_givens[620] = c3;
 }
 
+static void run(const void *const *inputs, void *const *outputs, const void *results) {
+  compute(inputs, outputs, results, 0);
+}
+
+static void run_one(const void *const *inputs, void *const *outputs, const void *results) {
+  compute(inputs, outputs, results, 1);
+}
+
 static const neml2_kernel_part input_0_parts[] = {{"stress", 0, 6}, {"equivalent_plastic_strain", 6, 1}, {"X1", 7, 6}, {"X2", 13, 6}};
 static const neml2_kernel_part input_1_parts[] = {{"strain", 0, 6}, {"strain~1", 6, 6}, {"t", 12, 1}, {"t~1", 13, 1}, {"equivalent_plastic_strain~1", 14, 1}, {"X1~1", 15, 6}, {"X2~1", 21, 6}, {"stress~1", 27, 6}};
 static const neml2_kernel_array kernel_inputs[] = {{"unknowns", 19, NEML2_KERNEL_PER_POINT, 0, 4, input_0_parts, 0}, {"givens", 33, NEML2_KERNEL_PER_POINT, 0, 8, input_1_parts, 0}, {"residual.normality.yield_surface.yield_function.sy", 1, NEML2_KERNEL_UNIFORM, 0, 0, 0, 0}, {"residual.elasticity.E", 1, NEML2_KERNEL_UNIFORM, 0, 0, 0, 0}};
@@ -767,4 +778,4 @@ static const signed char output_0_structure[] = {0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1
 static const neml2_kernel_array kernel_outputs[] = {{"by_givens", 627, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_0_structure}};
 
 const neml2_kernel neml2_kernel_viscoplastic_jacobian_given = {
-    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_jacobian_given", "06efa1ffd42d9a27ce3909dfdcad2db0484cafe8c7ace4c7f23b1e6a71f2f48e", sizeof(real), LANES, 4, 1, kernel_inputs, kernel_outputs, 284, 0, 0, run, 0, 0, 0};
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_jacobian_given", "06efa1ffd42d9a27ce3909dfdcad2db0484cafe8c7ace4c7f23b1e6a71f2f48e", sizeof(real), LANES, 4, 1, kernel_inputs, kernel_outputs, 284, 0, 0, run, 0, 0, 0, run_one, 0};

@@ -8,7 +8,7 @@
 #include "functions.h"
 #include "neml2_kernel.h"
 
-static void run(const void *const *inputs, void *const *outputs, const void *results) {
+FUNCTION void compute(const void *const *inputs, void *const *outputs, const void *results, int one) {
   const lanes *const unknowns = inputs[0];
   const lanes *const givens = inputs[1];
   const lanes *const residual_normality_yield_surface_yield_function_sy = inputs[2];
@@ -99,7 +99,11 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   const lanes equivalent_plastic_strain_old_value = givens[14];
   residual[6] = equivalent_plastic_strain_old_value + v65 * v128 - equivalent_plastic_strain_value;
   const lanes v141 = 2.220446049250313e-16 + X1_0_ * X1_0_ + X1_1_ * X1_1_ + X1_2_ * X1_2_ + X1_3_ * X1_3_ + X1_4_ * X1_4_ + X1_5_ * X1_5_;
-  const lanes v164 = 1e-06 * lanes_pow(square_root(v141), fill(1.2000000000000002));
+  const lanes v189 = 2.220446049250313e-16 + X2_0_ * X2_0_ + X2_1_ * X2_1_ + X2_2_ * X2_2_ + X2_3_ * X2_3_ + X2_4_ * X2_4_ + X2_5_ * X2_5_;
+  lanes calls163[CALLS] = {square_root(v141), square_root(v189)};
+  lanes others163[CALLS] = {fill(1.2000000000000002), fill(2.2)};
+  each_pow(calls163, others163, 2, one);
+  const lanes v164 = 1e-06 * calls163[0];
   const lanes X1_old_0 = givens[15];
   residual[7] = X1_old_0 + v65 * (v127 * (v108 * 21773.24215807269 - 400.0 * X1_0_) - X1_0_ * v164) - X1_0_;
   const lanes X1_old_1 = givens[16];
@@ -112,8 +116,7 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   residual[11] = X1_old_4 + v65 * (v127 * (v112 * 21773.24215807269 - 400.0 * X1_4_) - X1_4_ * v164) - X1_4_;
   const lanes X1_old_5 = givens[20];
   residual[12] = X1_old_5 + v65 * (v127 * (v113 * 21773.24215807269 - 400.0 * X1_5_) - X1_5_ * v164) - X1_5_;
-  const lanes v189 = 2.220446049250313e-16 + X2_0_ * X2_0_ + X2_1_ * X2_1_ + X2_2_ * X2_2_ + X2_3_ * X2_3_ + X2_4_ * X2_4_ + X2_5_ * X2_5_;
-  const lanes v211 = 1e-08 * lanes_pow(square_root(v189), fill(2.2));
+  const lanes v211 = 1e-08 * calls163[1];
   const lanes X2_old_0 = givens[21];
   residual[13] = X2_old_0 + v65 * (v127 * (v108 * 2177.3242158072694 - 40.0 * X2_0_) - X2_0_ * v211) - X2_0_;
   const lanes X2_old_1 = givens[22];
@@ -128,13 +131,21 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   residual[18] = X2_old_5 + v65 * (v127 * (v113 * 2177.3242158072694 - 40.0 * X2_5_) - X2_5_ * v211) - X2_5_;
 }
 
+static void run(const void *const *inputs, void *const *outputs, const void *results) {
+  compute(inputs, outputs, results, 0);
+}
+
+static void run_one(const void *const *inputs, void *const *outputs, const void *results) {
+  compute(inputs, outputs, results, 1);
+}
+
 static const neml2_kernel_part input_0_parts[] = {{"stress", 0, 6}, {"equivalent_plastic_strain", 6, 1}, {"X1", 7, 6}, {"X2", 13, 6}};
 static const neml2_kernel_part input_1_parts[] = {{"strain", 0, 6}, {"strain~1", 6, 6}, {"t", 12, 1}, {"t~1", 13, 1}, {"equivalent_plastic_strain~1", 14, 1}, {"X1~1", 15, 6}, {"X2~1", 21, 6}, {"stress~1", 27, 6}};
-static const neml2_kernel_array kernel_inputs[] = {{"unknowns", 19, NEML2_KERNEL_PER_POINT, 0, 4, input_0_parts, 0}, {"givens", 33, NEML2_KERNEL_PER_POINT, 0, 8, input_1_parts, 0}, {"residual.normality.yield_surface.yield_function.sy", 1, NEML2_KERNEL_UNIFORM, 0, 0, 0, 0}, {"residual.elasticity.E", 1, NEML2_KERNEL_UNIFORM, 0, 0, 0, 0}};
+static const neml2_kernel_array kernel_inputs[] = {{"unknowns", 19, NEML2_KERNEL_PER_POINT, 1, 4, input_0_parts, 0}, {"givens", 33, NEML2_KERNEL_PER_POINT, 0, 8, input_1_parts, 0}, {"residual.normality.yield_surface.yield_function.sy", 1, NEML2_KERNEL_UNIFORM, 0, 0, 0, 0}, {"residual.elasticity.E", 1, NEML2_KERNEL_UNIFORM, 0, 0, 0, 0}};
 
 static const neml2_kernel_part output_0_parts[] = {{"stress_residual", 0, 6}, {"equivalent_plastic_strain_residual", 6, 1}, {"X1_residual", 7, 6}, {"X2_residual", 13, 6}};
 static const signed char output_0_structure[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 static const neml2_kernel_array kernel_outputs[] = {{"residual", 19, NEML2_KERNEL_PER_POINT, 0, 4, output_0_parts, output_0_structure}};
 
 const neml2_kernel neml2_kernel_viscoplastic_residual = {
-    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_residual", "5ed05e237b4e860a5f320c9006297e87b3fe9b1d7978da0496a43bfed587bcc0", sizeof(real), LANES, 4, 1, kernel_inputs, kernel_outputs, 267, 0, 0, run, 0, 0, 0};
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_residual", "5ed05e237b4e860a5f320c9006297e87b3fe9b1d7978da0496a43bfed587bcc0", sizeof(real), LANES, 4, 1, kernel_inputs, kernel_outputs, 267, 0, 0, run, 0, 0, 0, run_one, 0};

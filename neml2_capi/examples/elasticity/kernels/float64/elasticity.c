@@ -37,4 +37,4 @@ static const signed char output_0_structure[] = {0, 0, 0, 0, 0, 0};
 static const neml2_kernel_array kernel_outputs[] = {{"stress", 6, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_0_structure}};
 
 const neml2_kernel neml2_kernel_elasticity = {
-    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "elasticity", "264235f612b7125be4b139c5a4888994959f2af2b5618d07a15dd1f74bd4f006", sizeof(real), LANES, 2, 1, kernel_inputs, kernel_outputs, 18, 0, 0, run, 0, 0, 0};
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "elasticity", "264235f612b7125be4b139c5a4888994959f2af2b5618d07a15dd1f74bd4f006", sizeof(real), LANES, 2, 1, kernel_inputs, kernel_outputs, 18, 0, 0, run, 0, 0, 0, 0, 0};

@@ -35,4 +35,4 @@ static const signed char output_0_structure[] = {0, 0, 0, 0, 0, 0};
 static const neml2_kernel_array kernel_outputs[] = {{"d_stress_d_elasticity.E", 6, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_0_structure}};
 
 const neml2_kernel neml2_kernel_elasticity_pjac = {
-    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "elasticity_pjac", "13b0b5493be8e199f5967dfb8f694fb0953c872a4694c8830dbba02937958752", sizeof(real), LANES, 2, 1, kernel_inputs, kernel_outputs, 16, 0, 0, run, 0, 0, 0};
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "elasticity_pjac", "13b0b5493be8e199f5967dfb8f694fb0953c872a4694c8830dbba02937958752", sizeof(real), LANES, 2, 1, kernel_inputs, kernel_outputs, 16, 0, 0, run, 0, 0, 0, 0, 0};

@@ -258,4 +258,4 @@ static const signed char output_1_structure[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
 static const neml2_kernel_array kernel_outputs[] = {{"jacobian", 49, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_0_structure}, {"by_parameters", 14, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_1_structure}};
 
 const neml2_kernel neml2_kernel_viscoplastic_dr_dparam = {
-    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_dr_dparam", "653bc821559f41ae5dabf01b142d203d30d2c4d000455d522d0ea50fa799e8cb", sizeof(real), LANES, 4, 2, kernel_inputs, kernel_outputs, 406, 0, 0, run, 0, 0, 0};
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_dr_dparam", "653bc821559f41ae5dabf01b142d203d30d2c4d000455d522d0ea50fa799e8cb", sizeof(real), LANES, 4, 2, kernel_inputs, kernel_outputs, 406, 0, 0, run, 0, 0, 0, 0, 0};
