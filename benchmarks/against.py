@@ -5,7 +5,7 @@
 `python3 build.py bench --against COMMIT` prepares what this needs, and calls it. A ratio is the
 time of this checkout over the commit's, each contestant beside itself, in turns. Where pages
 of memory happen to lie makes a pair of processes differ by up to 15 %: a ratio above the limit is
-measured by four more pairs, and the median counts.
+measured by four more pairs, and the median counts. Kernels are of the examples that each ships.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from contestants import BEFORE, Places
 from machine import machine
 from report import Measured, table
 from run import Bench, chosen
-from scenarios import BOUND, MEMORY, PYTHON, C, Key, Line
+from scenarios import BOUND, LANES, MEMORY, PYTHON, C, Key, Line
 
+OURS = (C, *LANES, PYTHON, BOUND)
 LIMIT = 1.03
 MORE_PAIRS = 4
 
 
 def paired(line: Line) -> Line | None:
     """The line with our contestants, now and before; None if it has none of them."""
-    ours = [name for name in (C, PYTHON, BOUND) if name in line.contestants]
+    ours = [name for name in OURS if name in line.contestants]
     if not ours:
         return None
     return line._replace(contestants=tuple(n for name in ours for n in (name, name + BEFORE)))
@@ -67,11 +68,11 @@ def written(found: dict[Key, float]) -> str:
             f"{found[k]:.2f}{' !' * (found[k] > LIMIT)}" if k in found else "" for k in keys(task)
         ]
         rows.append([model, operation, f"{points:,}", str(threads or "all"), *cells])
-    return table(["model", "operation", "points", "threads", C, PYTHON, BOUND], rows)
+    return table(["model", "operation", "points", "threads", *OURS], rows)
 
 
 def keys(task: tuple[str, str, int, int]) -> list[Key]:
-    return [Key(*task, contestant) for contestant in (C, PYTHON, BOUND)]
+    return [Key(*task, contestant) for contestant in OURS]
 
 
 def main() -> int:

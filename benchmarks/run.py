@@ -22,7 +22,7 @@ from pathlib import Path
 
 import report
 from compare import Results, differing
-from contestants import Absent, Broken, Contestant, Places, started
+from contestants import BEFORE, Absent, Broken, Contestant, Places, started
 from loading import write_inputs
 from machine import machine
 from scenarios import LANES, LIMIT, LINES, LOAD, MEMORY, START, Key, Line
@@ -75,7 +75,7 @@ class Bench:
             for key in line.tasks():
                 try:
                     contestants[key] = stack.enter_context(
-                        started(key, self.places, artifact_of(key, artifact), folder)
+                        started(key, self.places, self._artifact_of(key, artifact), folder)
                     )
                 except Absent as reason:
                     measured.notes.append(f"{describe(key)}: {reason}")
@@ -117,6 +117,33 @@ class Bench:
                 measured.agree = False
                 measured.notes.append(f"{describe(key)}: another result for {name}")
 
+    def _artifact_of(self, key: Key, packages: Path) -> Path:
+        """The artifact of a contestant: with kernels for one that runs on them."""
+        target = LANES.get(key.contestant.removesuffix(BEFORE))
+        if not target:
+            return packages
+        if target.endswith("v4") and "avx512dq" not in Path("/proc/cpuinfo").read_text():
+            raise Absent("this machine has no AVX-512")
+        if self.places.earlier:
+            return self._shipped(key, target)
+        try:
+            return models.with_kernels(key.model, target)
+        except models.NotCompiledError as error:
+            raise Absent(str(error)) from error
+
+    def _shipped(self, key: Key, target: str) -> Path:
+        """An example as the checkout of the contestant ships it, with objects up to a target."""
+        assert self.places.earlier
+        is_before = key.contestant.endswith(BEFORE)
+        shipped = (self.places.earlier[0] if is_before else ROOT) / "neml2_capi" / "examples"
+        if not (shipped / key.model).is_dir():
+            raise Absent("it is no example, of which kernels are compared")
+        folder = self.scratch / ("before" if is_before else "now") / target / key.model
+        if not folder.exists():
+            later = [f"{each}.so" for each in LANES.values() if each > target]
+            shutil.copytree(shipped / key.model, folder, ignore=shutil.ignore_patterns(*later))
+        return folder
+
     def _start_over_and_over(
         self, line: Line, measured: report.Measured, artifact: Path, folder: Path
     ) -> None:
@@ -135,19 +162,6 @@ class Bench:
                 for operation, value in zip((START, LOAD, MEMORY), values, strict=True):
                     samples = measured.samples.setdefault(key._replace(operation=operation), [])
                     samples.append(value)
-
-
-def artifact_of(key: Key, packages: Path) -> Path:
-    """The artifact of a contestant: with kernels for one that runs on them."""
-    target = LANES.get(key.contestant)
-    if not target:
-        return packages
-    if target.endswith("v4") and "avx512dq" not in Path("/proc/cpuinfo").read_text():
-        raise Absent("this machine has no AVX-512")
-    try:
-        return models.with_kernels(key.model, target)
-    except models.NotCompiledError as error:
-        raise Absent(str(error)) from error
 
 
 def describe(key: Key) -> str:
