@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -280,8 +280,8 @@ def test_what_cannot_be_opened_is_not_installed(
     path = exported(lambda x: 3.0 * x, tmp_path / "law")
     before = (path / "kernels" / "float64" / "kernels.json").read_bytes()
 
-    def damaged(folder: Path) -> None:
-        build(folder)
+    def damaged(folder: Path, targets: Sequence[str]) -> None:
+        build(folder, targets)
         file = folder / "kernels.json"
         document = json.loads(file.read_text())
         document["kernels"].pop()
