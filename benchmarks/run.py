@@ -10,6 +10,7 @@ meets all of them.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -140,8 +141,12 @@ class Bench:
             raise Absent("it is no example, of which kernels are compared")
         folder = self.scratch / ("before" if is_before else "now") / target / key.model
         if not folder.exists():
-            later = [f"{each}.so" for each in LANES.values() if each > target]
-            shutil.copytree(shipped / key.model, folder, ignore=shutil.ignore_patterns(*later))
+            shutil.copytree(shipped / key.model, folder)
+            later = [each for each in LANES.values() if each > target]
+            for file in folder.glob("kernels/*/kernels.json"):
+                document = json.loads(file.read_text())
+                document["objects"] = [o for o in document["objects"] if o["target"] not in later]
+                file.write_text(json.dumps(document))
         return folder
 
     def _start_over_and_over(

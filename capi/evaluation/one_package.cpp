@@ -138,10 +138,14 @@ Vector<Tensor> OnePackage::jvps_of(Handles& returned, const Bindings& bindings, 
 }
 
 bool OnePackage::is_given_finite(const Bindings& bindings, const Range& range) const {
-  for (const Part part : {Part::input, Part::parameter, Part::tangent})
-    for (std::size_t i = 0; i < bindings.of(part).size(); ++i)
-      if (!all_finite(Rows(bindings.of(part)[i], model_.variable(part, i), range.begin), range.points)) return false;
-  return true;
+  const auto are_finite = [&](const std::vector<Points>& arrays, Kind kind) {
+    const auto& variables = model_.variables(kind);
+    for (std::size_t i = 0; i < arrays.size(); ++i)
+      if (!all_finite(Rows(arrays[i], variables[i], range.begin), range.points)) return false;
+    return true;
+  };
+  return are_finite(bindings.inputs, Kind::input) && are_finite(bindings.parameters, Kind::parameter) &&
+         are_finite(bindings.tangents, Kind::input);
 }
 
 bool OnePackage::write(Handles& returned, const Bindings& bindings, const Range& range) const {
