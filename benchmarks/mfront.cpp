@@ -15,7 +15,7 @@ extern "C" int Perzyna_Tridimensional(mfront_gb_BehaviourData*);
 namespace benchmark {
 namespace {
 
-// The components of both are those of Mandel: 11, 22, 33, then 23, 13, 12 here and 12, 13, 23 there.
+// Both use Mandel notation, in the orders 11, 22, 33, 23, 13, 12 (NEML2) and 11, 22, 33, 12, 13, 23 (MFront).
 constexpr std::array<int, 6> order{0, 1, 2, 5, 4, 3};
 
 std::vector<double> turned(const std::vector<double>& tensors) {

@@ -20,7 +20,7 @@ _LIMITS = {
 
 
 class Refusal(Exception):
-    """What a tool refuses, with what to do. The command line shows it as it is."""
+    """Refusal of a tool, with what to do; the command line prints its message unchanged."""
 
 
 def reason_of(error: OSError) -> str:

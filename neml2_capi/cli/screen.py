@@ -1,4 +1,4 @@
-"""What commands print, tables and documents, and the files that they write first."""
+"""Output of commands: tables and documents on the screen, and files that must be new."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops for one point: sites side by side in lanes, where no site needs another one.
+"""Loops for one point: sites side by side in lanes, if no site needs another one.
 
 A loop is divided into pieces, each a loop of its own over all sites: steps that need no other site
 of the loop go side by side, and what goes on from site to site, a sum or a sweep, is computed for
@@ -107,7 +107,7 @@ def _levels(part: Part) -> list[int]:
 
 
 def _time(pieces: Sequence[Part]) -> float:
-    """What a site takes: operations, loads and stores."""
+    """The estimated time of a site: operations, loads and stores."""
     total = 0.0
     for piece in pieces:
         texts = [text for text, _ in piece.loads]

@@ -237,7 +237,7 @@ def _of_power(s: Scalars, x: Node, exponent: Node, v: Node) -> Node:
 
 
 def _by_root(s: Scalars, x: Node, v: Node) -> Node:
-    """1 / (2 sqrt(x)); of a norm 0 at 0, where it has no direction."""
+    """1 / (2 sqrt(x)); 0 at x = 0 if x is a sum of squares, since a norm has no slope there."""
     half = s.div(s.constant(0.5), v)
     return s.where(s.gt(x, s.constant(0.0)), half, s.constant(0.0)) if _is_square(x) else half
 

@@ -308,7 +308,7 @@ def _eliminated(
     for among in _stages(sites):
         if among is None and exchanges:
             break
-        # What a site takes from equations that all share is added up first, as at other sites.
+        # Contributions of a site to equations that all sites share are added up first.
         shares: dict[tuple[int, int], Node] = {}
         of_sides: dict[int, Node] = {}
         while pivot := _cheapest(rows, above, matrix, left, columns, among):

@@ -90,7 +90,7 @@ class Part:
         self.loads = [(names.get(text, text), is_mask) for text, is_mask in self.loads]
         self.writes = {p: [names.get(t, t) for t in targets] for p, targets in self.writes.items()}
 
-    # What its statements are written of
+    # Texts for the statements of the part
 
     def constant(self, data: object) -> Text:
         return number(data, self.single)
