@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from machine import children
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "models")]
@@ -89,11 +90,6 @@ def read_from(folder: Path) -> Iterator[tuple[str, Program | str]]:
             step = newton_step(program, [program.outputs[1].components])
             if step:
                 yield stem.replace("_jacobian", "_solve"), step
-
-
-def children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def timed(command: list[str]) -> float:

@@ -1,10 +1,11 @@
-"""What the numbers belong to."""
+"""Facts of the machine that numbers belong to, and the processor time of its children."""
 
 from __future__ import annotations
 
 import os
 import platform
 import re
+import resource
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -31,3 +32,9 @@ def machine(reference: Path | None) -> dict[str, Any]:
         answer = subprocess.run([reference, "-c", query], capture_output=True, text=True).stdout
         known |= dict(zip(("neml2", "torch"), answer.split(), strict=False))
     return known
+
+
+def children() -> float:
+    """The processor seconds of the processes that this one began and waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

@@ -16,7 +16,6 @@ import argparse
 import json
 import os
 import re
-import resource
 import subprocess
 import sys
 import tempfile
@@ -27,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from machine import children
 from numpy.typing import NDArray
 
 from neml2_capi import Model
@@ -111,10 +111,9 @@ def compiled(name: str, sites: int, folder: Path) -> float:
     command += ["--kernels", "only"]
     for variable in CASES[name].sited:
         command += ["--example-batch-shape", f"{variable}=(2;{sites})"]
-    begin = resource.getrusage(resource.RUSAGE_CHILDREN)
+    begin = children()
     subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL)
-    end = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return end.ru_utime + end.ru_stime - begin.ru_utime - begin.ru_stime
+    return children() - begin
 
 
 def microseconds(model: Model, inputs: Inputs) -> float:

@@ -99,14 +99,13 @@ def newton_step_by_sites(
     matrix = _Matrix(s, jacobian, entries, len(sites), equal=not sited)
     sides = _sides(s, groups)
     matrix.growth = LOSS
-    keeps = not sited
     for number in range(len(sides), len(sites)):  # w - w(u, w) = 0
         matrix.forms[number][number] = {_ONE: 1.0}
         matrix.rows[number][number] = s.constant(1.0)
         sides.append(s.constant(0.0))
     eliminated = _eliminated(s, matrix, sides, sites, None, exchanges)
     assert eliminated
-    return _step(jacobian, groups, *eliminated, keeps=keeps)
+    return _step(jacobian, groups, *eliminated, keeps=not sited)
 
 
 def _sides(s: Scalars, groups: Sequence[int]) -> list[Node]:

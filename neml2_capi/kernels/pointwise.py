@@ -2,10 +2,10 @@
 
 The graph runs twice, as `trace` runs it, over *fingerprints* instead of expressions: once with five
 points, and once with seven, of which four are among the five and stand at other places. Each
-operation makes a new fingerprint of those of its operands, so that two numbers have the same one
-only if they were computed in the same way from the same. A graph that works on points alone gives
-the four the same fingerprints. One that mixes points does not, nor does one that tells a point's
-place or counts the points: no number, zero or choice can hide it.
+operation combines the fingerprints of its operands, so that two results have equal fingerprints
+only if they were computed in the same way from the same numbers. A graph that works on points
+alone gives the four the same fingerprints. One that mixes points does not, nor does one that tells
+a point's place or counts the points: no number, zero or choice can hide it.
 
 A fingerprint is a NaN with a payload, in an array of float64: numbers that are known, indices for
 example, stay numbers beside it.
