@@ -409,7 +409,7 @@ def test_a_damaged_store_of_zarr_is_refused_by_its_file_or_mended(
                 assert not mended or results.done.sum() == 7, name
             except FatalError as error:
                 assert "results.zarr" in str(error) and "again" in str(error), (name, error)
-        shutil.rmtree(folder)
+        # The folder stays: tasks of Zarr may still write to it after an error.
 
 
 @pytest.mark.full("zarr")
