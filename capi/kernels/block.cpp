@@ -17,6 +17,8 @@ class Block {
  public:
   explicit Block(const Walk& walk) : walk_(walk), scratch_(walk.scratch), is_explicit_(gives_values_alone(walk)) {
     for (int kind = 0; kind <= NEML2_REPORT_SUGGESTED_CUT; ++kind) is_reported_ |= walk.report[kind].data != nullptr;
+    for (std::int64_t i = 0; i < walk.inputs.count; ++i)
+      if (const Bound& input = walk.inputs.items[i]; input.array.stride != 0 || !input.lasts) last_new_ = i + 1;
   }
 
   void run(model::Counts& counts) {
@@ -53,7 +55,7 @@ class Block {
   }
 
   // A point in every lane, of values alone. False if something is not finite: then nothing is written.
-  bool run_explicit(model::Counts& counts) {
+  [[gnu::always_inline]] bool run_explicit(model::Counts& counts) {
     gather<true>();
     for (const Step& step : walk_.steps) run_forward(step);
     Mask<T> bits = given_;
@@ -61,15 +63,9 @@ class Block {
     if (any(non_finite_in(bits))) return false;
     for (const Bound& output : walk_.outputs) {
       if (!output.array.data) continue;
-      T* to[lanes];
-      rows<true>(output.array, to);
-      vectors_to_rows<T>(numbers(output.at), to, output.components);
+      vectors_to_rows<T>(numbers(output.at), at(output.array, begin_), output.array.stride, output.components);
     }
-    if (is_reported_) {
-      BlockReport<T> report;
-      start_history(report);
-      write_report_arrays(report);
-    }
+    if (is_reported_) write_good_reports();
     count_good(counts);
     return true;
   }
@@ -80,16 +76,22 @@ class Block {
     return reinterpret_cast<X*>(array.data) + point * array.stride;
   }
 
-  // Lanes without a point of their own repeat the last one. There are none if the block is full.
-  template <bool is_full, class X>
-  [[gnu::always_inline]] void rows(const model::Points& array, X* (&row)[lanes]) const {
-    X* const first = at(array, begin_);
-    if (is_full || used_ == lanes) {
-#pragma GCC unroll 16
-      for (int l = 0; l < lanes; ++l) row[l] = first + l * array.stride;
-    } else {
-      for (int l = 0; l < lanes; ++l) row[l] = first + (l < used_ ? l : used_ - 1) * array.stride;
-    }
+  // Rows of a block that is not full: lanes without a point of their own repeat the last one.
+  struct SomeRows {
+    const T* first;
+    std::int64_t stride;
+    int used;
+
+    const T* operator[](int l) const { return first + (l < used ? l : used - 1) * stride; }
+  };
+
+  template <bool is_full>
+  [[gnu::always_inline]] void take_rows(const Bound& from) const {
+    const T* const first = at(from.array, begin_);
+    if (is_full || used_ == lanes)
+      rows_to_vectors<T>(first, from.array.stride, numbers(from.at), from.components);
+    else
+      transpose_to_vectors<T>(SomeRows{first, from.array.stride, used_}, numbers(from.at), from.components);
   }
 
   static void repeat(const T* values, V* to, std::int64_t components) {
@@ -98,8 +100,9 @@ class Block {
 
   template <bool is_full>
   [[gnu::always_inline]] void gather() {
-    given_ = Mask<T>{};
-    for (const Bound& input : walk_.inputs) {
+    Mask<T> given{};
+    const std::int64_t count = begin_ == walk_.begin ? walk_.inputs.count : last_new_;
+    for (const Bound& input : List<Bound>{walk_.inputs.items, count}) {
       V* const to = scratch_[input.at];
       const T* const values = at(input.array, begin_);
       if (input.array.stride == 0) {
@@ -109,15 +112,13 @@ class Block {
       }
       if (!is_full && used_ == 1) {
         repeat(values, to, input.components);
-        given_ |= bits_of(to, input.components);
+        given |= bits_of(to, input.components);
         continue;
       }
-      const T* from[lanes];
-      rows<is_full>(input.array, from);
-      rows_to_vectors<T>(from, numbers(input.at), input.components);
-      given_ |= bits_of(to, input.components);
+      take_rows<is_full>(input);
+      given |= bits_of(to, input.components);
     }
-    given_ |= of_all_;
+    given_ = given | of_all_;
   }
 
   void start_history(BlockReport<T>& report) const {
@@ -164,8 +165,7 @@ class Block {
     scratch_.copy(system.iterates);
     for (std::int64_t i = 0; i < system.parts; ++i) {
       const Bound& guess = walk_.guesses.items[system.first_part + i];
-      const T* from[lanes];
-      rows<false>(guess.array, from);
+      const SomeRows from{at(guess.array, begin_), guess.array.stride, used_};
       T* const to = numbers(guess.at);
       for (std::int64_t c = 0; c < guess.components; ++c)
         for (int l = 0; l < lanes; ++l) to[c * lanes + l] = from[l][c] == from[l][c] ? from[l][c] : to[c * lanes + l];
@@ -329,11 +329,8 @@ class Block {
 
   void scatter(const Bound& output, const BlockReport<T>& report, bool all) const {
     if (!output.array.data) return;
-    if (all) {
-      T* to[lanes];
-      rows<true>(output.array, to);
-      return vectors_to_rows<T>(numbers(output.at), to, output.components);
-    }
+    if (all)
+      return vectors_to_rows<T>(numbers(output.at), at(output.array, begin_), output.array.stride, output.components);
     for (int l = 0; l < used_; ++l)
       if (has_results(report, l))
         write(output, l);
@@ -343,12 +340,9 @@ class Block {
 
   void scatter(const Matrix& block, const BlockReport<T>& report, bool all) const {
     if (block.at != nowhere && !walk_.input_first && all) {
-      T* to[lanes];
-      for (int l = 0; l < lanes; ++l) to[l] = at(block.array, begin_ + l);
-      for (std::int64_t row = 0; row < block.sites * block.rows; ++row) {
-        vectors_to_rows<T>(numbers(block.at + row * block.row_stride), to, block.columns);
-        for (int l = 0; l < lanes; ++l) to[l] += block.columns;
-      }
+      T* to = at(block.array, begin_);
+      for (std::int64_t row = 0; row < block.sites * block.rows; ++row, to += block.columns)
+        vectors_to_rows<T>(numbers(block.at + row * block.row_stride), to, block.array.stride, block.columns);
       return;
     }
     for (int l = 0; l < used_; ++l) {
@@ -378,6 +372,27 @@ class Block {
     for (int l = 0; l < used_; ++l) *at<X>(array, begin_ + l) = static_cast<X>(values[l]);
   }
 
+  template <class X>
+  [[gnu::always_inline]] void fill_report(int which, X value) const {
+    const model::Points& array = walk_.report[which];
+    if (!array.data) return;
+    const RowsOf<X> rows{at<X>(array, begin_), array.stride};
+#pragma GCC unroll 16
+    for (int l = 0; l < lanes; ++l) *rows[l] = value;
+  }
+
+  // Of a point in every lane, for which nothing was solved.
+  void write_good_reports() const {
+    fill_report<std::int32_t>(NEML2_REPORT_STATUS, newton::ok);
+    fill_report<std::int32_t>(NEML2_REPORT_ITERATIONS, 0);
+    fill_report<double>(NEML2_REPORT_RESIDUAL_NORM, 0.0);
+    fill_report<double>(NEML2_REPORT_SUGGESTED_CUT, 1.0);
+    if (walk_.report[NEML2_REPORT_RESIDUAL_HISTORY].data) {
+      BlockReport<T> report;
+      start_history(report);
+    }
+  }
+
   void write_report_arrays(const BlockReport<T>& report) const {
     write_report<std::int32_t>(NEML2_REPORT_STATUS, report.status);
     write_report<std::int32_t>(NEML2_REPORT_ITERATIONS, report.iterations);
@@ -405,6 +420,7 @@ class Block {
   Scratch<T> scratch_;
   const bool is_explicit_;  // the steps give values alone
   bool is_reported_ = false;
+  std::int64_t last_new_ = 0;  // inputs from here on are the same for all blocks
   std::int64_t begin_ = 0;
   int used_ = 0;
   Mask<T> given_{}, of_all_{};  // bits of what is given: of the lanes, and of values that all points have

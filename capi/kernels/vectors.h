@@ -51,23 +51,26 @@ template <class V, class M>
 inline constexpr bool has_pairs = true;
 
 // Two numbers of each of four rows, as two vectors. Halves are read from memory, so that few shuffles are left.
-[[gnu::always_inline]] inline void four_rows(const double* const* rows, std::int64_t c, __m256d& first,
+template <class Rows>
+[[gnu::always_inline]] inline void four_rows(const Rows& rows, int first_row, std::int64_t c, __m256d& first,
                                              __m256d& second) {
-  const auto halves = [c](const double* low, const double* high) {
-    return _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd(low + c)), _mm_loadu_pd(high + c), 1);
+  const auto halves = [&](int low, int high) [[gnu::always_inline]] {
+    const __m128d upper = _mm_loadu_pd(rows[first_row + high] + c);
+    return _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd(rows[first_row + low] + c)), upper, 1);
   };
-  const __m256d even = halves(rows[0], rows[2]), odd = halves(rows[1], rows[3]);
+  const __m256d even = halves(0, 2), odd = halves(1, 3);
   first = _mm256_unpacklo_pd(even, odd);
   second = _mm256_unpackhi_pd(even, odd);
 }
 
 // Whole vectors are stored: what is stored in halves, no vector is loaded from soon after.
-[[gnu::always_inline]] inline void pair_to_vectors(const double* const* rows, std::int64_t c, double* to) {
+template <class Rows>
+[[gnu::always_inline]] inline void pair_to_vectors(const Rows& rows, std::int64_t c, double* to) {
   __m256d first, second;
-  four_rows(rows, c, first, second);
+  four_rows(rows, 0, c, first, second);
 #if defined(__AVX512F__)
   __m256d more_of_first, more_of_second;
-  four_rows(rows + 4, c, more_of_first, more_of_second);
+  four_rows(rows, 4, c, more_of_first, more_of_second);
   _mm512_storeu_pd(to, __builtin_shufflevector(first, more_of_first, 0, 1, 2, 3, 4, 5, 6, 7));
   _mm512_storeu_pd(to + 8, __builtin_shufflevector(second, more_of_second, 0, 1, 2, 3, 4, 5, 6, 7));
 #else
@@ -76,7 +79,9 @@ inline constexpr bool has_pairs = true;
 #endif
 }
 
-[[gnu::always_inline]] inline void pair_to_rows(const double* from, double* const* rows, std::int64_t c) {
+template <class Rows>
+[[gnu::always_inline]] inline void pair_to_rows(const double* from, const Rows& rows, std::int64_t c) {
+#pragma GCC unroll 2
   for (int l = 0; l < width<double>; l += 4) {
     const __m256d first = _mm256_loadu_pd(from + l), second = _mm256_loadu_pd(from + width<double> + l);
     const __m256d even = _mm256_unpacklo_pd(first, second), odd = _mm256_unpackhi_pd(first, second);
@@ -88,13 +93,25 @@ inline constexpr bool has_pairs = true;
 }
 #else
 inline constexpr bool has_pairs = false;
-inline void pair_to_vectors(const double* const*, std::int64_t, double*) {}
-inline void pair_to_rows(const double*, double* const*, std::int64_t) {}
+template <class Rows>
+void pair_to_vectors(const Rows&, std::int64_t, double*) {}
+template <class Rows>
+void pair_to_rows(const double*, const Rows&, std::int64_t) {}
 #endif
 
-// Rows of `count` numbers, one for each lane, to vectors; and back. If `count` is a constant, no loop is left.
-template <class T>
-[[gnu::always_inline]] inline void transpose(const T* const (&rows)[width<T>], T* vectors, std::int64_t count) {
+// Rows of an array, one for each lane: `stride` numbers apart, or `known` if that is not 0. Addresses are computed where they
+// are used: compilers would keep an array of them in vectors, from which they are slow to take.
+template <class T, std::int64_t known = 0>
+struct RowsOf {
+  T* first;
+  std::int64_t stride;
+
+  [[gnu::always_inline]] T* operator[](int l) const { return first + l * (known ? known : stride); }
+};
+
+// `count` numbers of each row to vectors; and back. If `count` is a constant, no loop is left.
+template <class T, class Rows>
+[[gnu::always_inline]] inline void transpose_to_vectors(const Rows& rows, T* vectors, std::int64_t count) {
   constexpr int lanes = width<T>;
   std::int64_t c = 0;
   if constexpr (has_pairs && std::is_same_v<T, double>) {
@@ -108,8 +125,8 @@ template <class T>
   }
 }
 
-template <class T>
-[[gnu::always_inline]] inline void transpose(const T* vectors, T* const (&rows)[width<T>], std::int64_t count) {
+template <class T, class Rows>
+[[gnu::always_inline]] inline void transpose_to_rows(const T* vectors, const Rows& rows, std::int64_t count) {
   constexpr int lanes = width<T>;
   std::int64_t c = 0;
   if constexpr (has_pairs && std::is_same_v<T, double>) {
@@ -120,21 +137,46 @@ template <class T>
     for (int l = 0; l < lanes; ++l) rows[l][c] = vectors[c * lanes + l];
 }
 
-// Most arrays hold a symmetric tensor, or a number.
-template <class T>
-[[gnu::always_inline]] inline void rows_to_vectors(const T* const (&rows)[width<T>], T* vectors, std::int64_t count) {
-  if (count == 6)
-    transpose<T>(rows, vectors, 6);
+// Calls `use` with the rows of an array and how many numbers they have: most hold a symmetric tensor and nothing between.
+template <class T, class Use>
+[[gnu::always_inline]] inline void with_rows(T* first, std::int64_t stride, std::int64_t count, const Use& use) {
+  if (count != 6)
+    use(RowsOf<T>{first, stride}, count);
+  else if (stride != 6)
+    use(RowsOf<T>{first, stride}, 6);
   else
-    transpose<T>(rows, vectors, count);
+    use(RowsOf<T, 6>{first, 6}, 6);
+}
+
+// A vector of numbers that stand side by side, wherever they stand.
+template <class T>
+struct Packed {
+  typedef typename VectorOf<T, width<T>>::type type [[gnu::aligned(alignof(T)), gnu::may_alias]];
+};
+
+// Rows of `count` numbers, `stride` apart, to vectors; and back.
+template <class T>
+[[gnu::always_inline]] inline void rows_to_vectors(const T* first, std::int64_t stride, T* vectors,
+                                                   std::int64_t count) {
+  if (count == 1 && stride == 1) {
+    *reinterpret_cast<Lanes<T>*>(vectors) = *reinterpret_cast<const typename Packed<T>::type*>(first);
+    return;
+  }
+  with_rows(first, stride, count, [&](const auto& rows, std::int64_t some) [[gnu::always_inline]] {
+    transpose_to_vectors<T>(rows, vectors, some);
+  });
 }
 
 template <class T>
-[[gnu::always_inline]] inline void vectors_to_rows(const T* vectors, T* const (&rows)[width<T>], std::int64_t count) {
-  if (count == 6)
-    transpose<T>(vectors, rows, 6);
-  else
-    transpose<T>(vectors, rows, count);
+[[gnu::always_inline]] inline void vectors_to_rows(const T* vectors, T* first, std::int64_t stride,
+                                                   std::int64_t count) {
+  if (count == 1 && stride == 1) {
+    *reinterpret_cast<typename Packed<T>::type*>(first) = *reinterpret_cast<const Lanes<T>*>(vectors);
+    return;
+  }
+  with_rows(first, stride, count, [&](const auto& rows, std::int64_t some) [[gnu::always_inline]] {
+    transpose_to_rows<T>(vectors, rows, some);
+  });
 }
 
 // Of the doubles of a block of T.
