@@ -33,6 +33,7 @@ class FiniteScan {
     Bits rest = 0;
     std::int64_t i = 0;
     for (; i + 4 * width <= count; i += 4 * width)
+#pragma GCC unroll 4
       for (std::int64_t k = 0; k < 4; ++k) step<copies>(values, to, i + k * width, signs[k]);
     for (; i < count; ++i) step<copies>(values, to, i, rest);
     const Lanes all = (signs[0] | signs[1]) | (signs[2] | signs[3]);
