@@ -50,15 +50,16 @@ template <class V, class M>
 #if defined(__AVX2__)
 inline constexpr bool has_pairs = true;
 
-// Two numbers of each of four rows, as two vectors. Halves are read from memory, so that few shuffles are left.
+// Two numbers of two rows each, side by side: halves are read from memory, so that few shuffles are left.
+[[gnu::always_inline]] inline __m256d two_rows(const double* low, const double* high) {
+  return _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd(low)), _mm_loadu_pd(high), 1);
+}
+
+// Two numbers of each of four rows, as two vectors.
 template <class Rows>
-[[gnu::always_inline]] inline void four_rows(const Rows& rows, int first_row, std::int64_t c, __m256d& first,
+[[gnu::always_inline]] inline void four_rows(const Rows& rows, int at, std::int64_t c, __m256d& first,
                                              __m256d& second) {
-  const auto halves = [&](int low, int high) [[gnu::always_inline]] {
-    const __m128d upper = _mm_loadu_pd(rows[first_row + high] + c);
-    return _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd(rows[first_row + low] + c)), upper, 1);
-  };
-  const __m256d even = halves(0, 2), odd = halves(1, 3);
+  const __m256d even = two_rows(rows[at] + c, rows[at + 2] + c), odd = two_rows(rows[at + 1] + c, rows[at + 3] + c);
   first = _mm256_unpacklo_pd(even, odd);
   second = _mm256_unpackhi_pd(even, odd);
 }
@@ -137,17 +138,6 @@ template <class T, class Rows>
     for (int l = 0; l < lanes; ++l) rows[l][c] = vectors[c * lanes + l];
 }
 
-// Calls `use` with the rows of an array and how many numbers they have: most hold a symmetric tensor and nothing between.
-template <class T, class Use>
-[[gnu::always_inline]] inline void with_rows(T* first, std::int64_t stride, std::int64_t count, const Use& use) {
-  if (count != 6)
-    use(RowsOf<T>{first, stride}, count);
-  else if (stride != 6)
-    use(RowsOf<T>{first, stride}, 6);
-  else
-    use(RowsOf<T, 6>{first, 6}, 6);
-}
-
 // A vector of numbers that stand side by side, wherever they stand.
 template <class T>
 struct Packed {
@@ -162,9 +152,13 @@ template <class T>
     *reinterpret_cast<Lanes<T>*>(vectors) = *reinterpret_cast<const typename Packed<T>::type*>(first);
     return;
   }
-  with_rows(first, stride, count, [&](const auto& rows, std::int64_t some) [[gnu::always_inline]] {
-    transpose_to_vectors<T>(rows, vectors, some);
-  });
+  // Most arrays hold a symmetric tensor of each point, and nothing between.
+  if (count != 6)
+    transpose_to_vectors<T>(RowsOf<const T>{first, stride}, vectors, count);
+  else if (stride != 6)
+    transpose_to_vectors<T>(RowsOf<const T>{first, stride}, vectors, 6);
+  else
+    transpose_to_vectors<T>(RowsOf<const T, 6>{first, 6}, vectors, 6);
 }
 
 template <class T>
@@ -174,9 +168,12 @@ template <class T>
     *reinterpret_cast<typename Packed<T>::type*>(first) = *reinterpret_cast<const Lanes<T>*>(vectors);
     return;
   }
-  with_rows(first, stride, count, [&](const auto& rows, std::int64_t some) [[gnu::always_inline]] {
-    transpose_to_rows<T>(vectors, rows, some);
-  });
+  if (count != 6)
+    transpose_to_rows<T>(vectors, RowsOf<T>{first, stride}, count);
+  else if (stride != 6)
+    transpose_to_rows<T>(vectors, RowsOf<T>{first, stride}, 6);
+  else
+    transpose_to_rows<T>(vectors, RowsOf<T, 6>{first, 6}, 6);
 }
 
 // Of the doubles of a block of T.
