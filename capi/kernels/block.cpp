@@ -188,8 +188,12 @@ class Block {
     if (walk_.rules.ls_max_iters > 1) scratch_.call(system.system);
     V* const right = scratch_[chain.right];
     for (std::int64_t i = 0; i < system.unknowns * chain.count; ++i) right[i] = -right[i];
-    if (system.newton_step.kernel && (chain.count == 1 || chain.solved != nowhere)) return solve_steps(chain, right);
-    scratch_.solve_by_pivoting(system, right, chain.count);
+    if (!system.newton_step.kernel || (chain.count > 1 && chain.solved == nowhere))
+      scratch_.solve_by_pivoting(system, right, chain.count);
+    else if (scratch_.is_one && chain.count > 1)
+      solve_steps_of_one(chain, right);
+    else
+      solve_steps(chain, right);
   }
 
   // A direction is a Newton step more, from another residual and by the same factors; with row pivoting if that does not
@@ -209,6 +213,30 @@ class Block {
     }
     if (any(bad)) scratch_.solve_by_pivoting(system, right, count);
     for (std::int64_t i = 0; i < n * count; ++i) set_where(~bad, right[i], solved[i]);
+  }
+
+  // The same for one point: directions, not points, are in the lanes.
+  void solve_steps_of_one(const Chain& chain, V* right) const {
+    const Implicit& system = *chain.system;
+    const std::int64_t n = system.unknowns, count = chain.count, packs = (count + lanes - 1) / lanes;
+    V* const solved = scratch_[chain.solved];
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t k = 0; k < packs * lanes; ++k)
+        numbers(chain.solved)[i * packs * lanes + k] = right[i * count + (k < count ? k : 0)][0];
+    Mask<T> bad{};
+    scratch_.prepare(system.newton_step);
+    for (std::int64_t p = 0; p < packs; ++p) {
+      for (std::int64_t i = 0; i < n; ++i) scratch_[system.r][i] = solved[i * packs + p];
+      scratch_.call(system.newton_step, system.newton_step.kernel->run);
+      bad |= *scratch_[system.trusted] != T(1);
+      for (std::int64_t i = 0; i < n; ++i) solved[i * packs + p] = scratch_[system.step][i];
+    }
+    if (any(bad))
+      scratch_.solve_by_pivoting(system, right, count);
+    else
+      for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t k = 0; k < count; ++k)
+          right[i * count + k] = numbers(chain.solved)[i * packs * lanes + k] - V{};
   }
 
   void pull_back(const Adjoint& adjoint) const {
@@ -359,9 +387,13 @@ class Block {
     const std::int64_t by_row = turned ? 1 : block.columns, by_column = turned ? block.rows : 1;
     for (std::int64_t site = 0; site < block.sites; ++site, to += block.rows * block.columns)
       for (std::int64_t i = 0; i < block.rows; ++i) {
-        const bool zero = block.at == nowhere;
-        const T* const row = zero ? nullptr : numbers(block.at + (site * block.rows + i) * block.row_stride) + l;
-        for (std::int64_t j = 0; j < block.columns; ++j) to[i * by_row + j * by_column] = zero ? T(0) : row[j * lanes];
+        T* const first = to + i * by_row;
+        if (block.at == nowhere) {
+          for (std::int64_t j = 0; j < block.columns; ++j) first[j * by_column] = T(0);
+        } else {
+          const T* const row = numbers(block.at + (site * block.rows + i) * block.row_stride) + l;
+          for (std::int64_t j = 0; j < block.columns; ++j) first[j * by_column] = row[j * lanes];
+        }
       }
   }
 

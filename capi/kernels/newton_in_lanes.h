@@ -45,10 +45,10 @@ struct Scratch {
   [[gnu::always_inline]] explicit Scratch(char* memory) : first(reinterpret_cast<V*>(memory)) {}
   [[gnu::always_inline]] V* operator[](At place) const { return first + place; }
 
-  [[gnu::always_inline]] void call(const Run& run) const {
-    const neml2_kernel& kernel = *run.kernel;
-    void* const* const outputs = run.arrays + kernel.input_count;
-    (is_one ? run.of_one : kernel.run)(run.arrays, outputs, outputs[kernel.output_count]);
+  [[gnu::always_inline]] void call(const Run& run) const { call(run, is_one ? run.of_one : run.kernel->run); }
+  [[gnu::always_inline]] static void call(const Run& run, decltype(neml2_kernel::run) function) {
+    void* const* const outputs = run.arrays + run.kernel->input_count;
+    function(run.arrays, outputs, outputs[run.kernel->output_count]);
   }
   [[gnu::always_inline]] static void prepare(const Run& run) {
     const neml2_kernel& kernel = *run.kernel;
@@ -196,8 +196,13 @@ class Newton {
 
   // The full step; the residual comes with the operator for the next one.
   void advance() {
-    for (std::int64_t k = 0; k < n_; ++k) trial()[k] = u()[k] + step()[k];
-    move();
+    if (!s_.is_cut && !any(~active_)) {  // the branch is foreseen, so that no unknown waits for a norm
+      V *const to = u(), *const by = step();
+      for (std::int64_t k = 0; k < n_; ++k) to[k] += by[k];
+    } else {
+      for (std::int64_t k = 0; k < n_; ++k) trial()[k] = u()[k] + step()[k];
+      move();
+    }
     call(s_.system);
     norm_ = norm();
   }

@@ -243,15 +243,19 @@ def _by_root(s: Scalars, x: Node, v: Node) -> Node:
 
 
 def _is_square(x: Node) -> bool:
-    """Whether this is a sum of squares, each times a constant perhaps."""
+    """Whether this is a sum of squares, each times a constant perhaps, that may vanish."""
     found, waiting = False, [x]
     while waiting:
         node = waiting.pop()
-        if constant_of(node) is not None:
+        if (value := constant_of(node)) is not None:
+            if value > 0:
+                return False
             continue
         first, *rest = node.arguments or (node,)
-        if node.operation == "add" or (node.operation == "mul" and constant_of(first) is not None):
+        if node.operation == "add":
             waiting += [first, *rest]
+        elif node.operation == "mul" and constant_of(first) is not None:
+            waiting += rest
         elif node.operation == "mul" and rest and constant_of(rest[0]) is not None:
             waiting.append(first)
         elif node.operation == "mul" and rest and rest[0] is first:

@@ -457,8 +457,8 @@ def _all(s: Scalars, checks: Sequence[Node]) -> Node:
     """Whether all hold."""
     if not checks:
         return s.constant(1.0)
-    total = checks[0]
-    for check in checks[1:]:
+    total, *others = dict.fromkeys(checks)
+    for check in others:
         s.site = check.site
         total = s.and_(total, check)
     return total

@@ -33,7 +33,7 @@ _ATOM, _PRODUCT, _SUM, _OTHER = 3, 2, 1, 0
 _LONGEST = 90
 
 
-def source(program: Program, name: str, origin: str) -> str:
+def source(program: Program, name: str, origin: str, ready: Program | None = None) -> str:
     """The C source of a kernel.
 
     Parameters
@@ -44,6 +44,9 @@ def source(program: Program, name: str, origin: str) -> str:
         The package that the kernel stands for, without .pt2.
     origin : str
         One line that says from what it was made, for the comment at the head.
+    ready : Program, optional
+        The same with terms in the order in which they are ready, for when no numbers of a point
+        stand side by side in vectors.
 
     Returns
     -------
@@ -52,6 +55,8 @@ def source(program: Program, name: str, origin: str) -> str:
     """
     schedule = scheduled(program)
     of_one = None if schedule.prepare else packed(program)
+    if ready and not of_one:
+        program, schedule = ready, scheduled(ready)
     writer = _Writer(program, schedule, "run", packs=not of_one)
     body = list(writer.functions())
     if of_one:

@@ -33,11 +33,30 @@ _FUNCTIONS = {
 }
 
 
+#: Sizes of the numbers that are tried, and how many points of each.
+_SIZES = (1e-4, 1e-2, 1.0, 1e2, 1e4)
+_POINTS = 8
+
+
+def points_of(program: Program, seed: int) -> list[NDArray[np.longdouble]]:
+    """Inputs of a program, each (components, points), of all sizes."""
+    random = np.random.default_rng(seed)
+    sizes = np.repeat(_SIZES, _POINTS)
+    shapes = [(array.components, sizes.size) for array in program.inputs]
+    return [(sizes * random.standard_normal(shape)).astype(np.longdouble) for shape in shapes]
+
+
 def evaluate(program: Program, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
     """The outputs, each (components, points), of inputs that are (components, points).
 
     Of an output whose zeros are not stored, the components that are stored.
     """
+    found = values_of_steps(program, inputs)
+    return [np.array([found[place] for place in places]) for places in program.results]
+
+
+def values_of_steps(program: Program, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+    """The value of each step, (points), of inputs that are (components, points)."""
     points = np.broadcast_shapes(*(values.shape[1:] for values in inputs))
     found: list[Any] = []
     with np.errstate(all="ignore"):
@@ -48,7 +67,7 @@ def evaluate(program: Program, inputs: Sequence[NDArray[Any]]) -> list[NDArray[A
                 found.append(np.broadcast_to(inputs[data[0]][data[1]], points))
             else:
                 found.append(_computed(name, [found[place] for place in places], data))
-    return [np.array([found[place] for place in places]) for places in program.results]
+    return found
 
 
 def _computed(name: str, x: list[Any], data: Any) -> Any:

@@ -10,10 +10,12 @@ from typing import Any
 from neml2_capi.kernels.elimination import newton_step
 from neml2_capi.kernels.emit import source
 from neml2_capi.kernels.labels import Origin, labelled, of_plain
+from neml2_capi.kernels.latency import ready_first
 from neml2_capi.kernels.layout import OF_THE_SYSTEM, named, values_of
 from neml2_capi.kernels.loops import source_with_loops
 from neml2_capi.kernels.program import NoKernel, Program, with_sparse_outputs
 from neml2_capi.kernels.rolling import rolled
+from neml2_capi.kernels.schedule import run_operations, unchanging_first
 from neml2_capi.kernels.simplify import simplified
 from neml2_capi.kernels.systems import (
     has_many_of_one_kind,
@@ -41,6 +43,8 @@ class Prepared:
     values: Program | None = None
     #: Its first inputs that are groups of unknowns, which Newton's method changes.
     unknowns: int = 0
+    #: Whether no other kernel computes the same, so that terms may be added in any order.
+    is_alone: bool = False
 
     def written(
         self, package: str, metadata: _Json, name: str, origin: str
@@ -56,7 +60,9 @@ class Prepared:
         first = self.unknowns
         inputs = [replace(array, changes=True) for array in program.inputs[:first]]
         program = replace(program, inputs=[*inputs, *program.inputs[first:]])
-        return program, source(program, name, origin), program.operations
+        program = unchanging_first(program) if first else program
+        ready = ready_first(program, self.unknowns) if self.is_alone else None
+        return program, source(program, name, origin, ready), program.operations
 
 
 def prepared_kernels(
@@ -170,9 +176,11 @@ def _join(
     pairs = [(s.jacobian, s.step) for s in systems if are_alike(traced, s.jacobian, unknowns)]
     kernels = found.get(jacobian), found.get(step)
     known = [kernel.program for kernel in kernels if isinstance(kernel, Prepared)]
-    least = min(pairs, key=_work, default=None)
-    if least and (len(known) < 2 or _work(least) < _work(known)):
-        found[jacobian], found[step] = map(Prepared, least)
+    if len(known) == 2:
+        pairs.append((known[0], known[1]))
+    least = min(pairs, key=lambda pair: _work(*pair), default=None)
+    if least and list(least) != known:
+        found[jacobian], found[step] = (Prepared(kernel, is_alone=True) for kernel in least)
 
 
 def _is_plain(segment: _Json) -> bool:
@@ -185,9 +193,11 @@ def _is_plain(segment: _Json) -> bool:
     )
 
 
-def _work(kernels: Sequence[Program]) -> int:
+def _work(jacobian: Program, step: Program) -> int:
     """The operations of an iteration."""
-    return sum(simplified(kernel).operations for kernel in kernels)
+    first, *others = simplified(jacobian).inputs
+    repeated = replace(simplified(jacobian), inputs=[replace(first, changes=True), *others])
+    return run_operations(unchanging_first(repeated)) + simplified(step).operations
 
 
 def _sizes(groups: Sequence[_Json]) -> list[int]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from neml2_capi.kernels.program import FREE, Program, cost
+from neml2_capi.kernels.program import FREE, Program, Step, cost
 
 #: One C function holds about so many operations at most: compilers take longer than in proportion.
 MOST_OPERATIONS = 2000
@@ -75,9 +75,7 @@ def scheduled(program: Program, most: int = MOST_OPERATIONS) -> Schedule:
     """Depth first, output after output: what is computed is used soon after."""
     ends = [place for places in program.results for place in places]
     order = depth_first(program, ends)
-    changing = _changing(program)
-    if not any(array.changes for array in program.inputs):
-        changing = bytearray(b"\1" * len(program.steps))
+    changing = changing_steps(program)
     hoisted = [p for p in order if not changing[p]]
     if _work(program, hoisted) < _LEAST_PREPARED * _work(program, order):
         changing, hoisted = bytearray(b"\1" * len(program.steps)), []
@@ -99,6 +97,34 @@ def scheduled(program: Program, most: int = MOST_OPERATIONS) -> Schedule:
         if handed
         else Schedule([], after, 0, 0, shared_after)
     )
+
+
+def unchanging_first(program: Program) -> Program:
+    """The same values to round-off: what changes in no term of a sum or product is one term."""
+    changing = changing_steps(program)
+    steps: list[Step] = []
+    place: list[int] = []
+    for name, arguments, data in program.steps:
+        x = tuple(place[a] for a in arguments)
+        steady = [not changing[a] for a in arguments]
+        if name in ("sum", "product") and 1 < sum(steady) < len(x):
+            signs = data or (1,) * len(x)
+            terms = sorted(zip(steady, signs, x, strict=True), key=lambda t: (not t[0], t[1] < 0))
+            count = sum(steady)
+            own = tuple(sign for _, sign, _ in terms[:count]) if data else None
+            steps.append((name, tuple(p for _, _, p in terms[:count]), own))
+            x = (len(steps) - 1, *(p for _, _, p in terms[count:]))
+            data = (1, *(sign for _, sign, _ in terms[count:])) if data else None
+        steps.append((name, x, data))
+        place.append(len(steps) - 1)
+    results = [[place[p] for p in places] for places in program.results]
+    return replace(program, steps=steps, results=results, sites=None)
+
+
+def run_operations(program: Program) -> int:
+    """The operations of run()."""
+    sections = scheduled(program).run
+    return sum(_work(program, section.places) for section in sections)
 
 
 def _work(program: Program, order: Iterable[int]) -> int:
@@ -185,8 +211,10 @@ def _together(program: Program, order: Iterable[int]) -> Iterator[tuple[int, tup
             yield from ((place, group) for place in group if len(group) > 1)
 
 
-def _changing(program: Program) -> bytearray:
-    """Whether each step depends on an input that changes."""
+def changing_steps(program: Program) -> bytearray:
+    """Whether each step depends on an input that changes; all do if none is said to."""
+    if not any(array.changes for array in program.inputs):
+        return bytearray(b"\1" * len(program.steps))
     found = bytearray(len(program.steps))
     for place, (name, arguments, data) in enumerate(program.steps):
         if name == "variable":

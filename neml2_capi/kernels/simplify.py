@@ -15,6 +15,8 @@ from neml2_capi.kernels.program import FREE, Program, Step, live
 
 #: Pairs are searched in sums and products of at most so many terms.
 _MOST_TERMS = 60
+#: By type: the reciprocal of a larger number is a normal one; so are products of constants.
+_NORMAL = {"float64": 1e-300, "float32": 1e-30}
 
 #: A term of a sum or a factor of a product: a sign, and the place of its step.
 _Term = tuple[int, int]
@@ -103,6 +105,28 @@ def _fewer(program: Program) -> tuple[Program, dict[int, int]]:
     return program, place
 
 
+def gathered(program: Program) -> Program:
+    """Sums and products of many terms, with pairs that several have."""
+    return _with_sums(_with_products(program).program()).program()
+
+
+def in_pairs(program: Program) -> Program:
+    """Sums and products of many terms as operations of two."""
+    rebuilt = _Rebuilt(program)
+    for place, (name, arguments, data) in enumerate(program.steps):
+        if name not in ("sum", "product"):
+            rebuilt.keep(place)
+            continue
+        signs = data or (1,) * len(arguments)
+        terms = [rebuilt.place[a] for a in arguments]
+        made = terms[0] if signs[0] > 0 else rebuilt.new(("neg", (terms[0],), None))
+        for sign, term in zip(signs[1:], terms[1:], strict=True):
+            operation = "mul" if name == "product" else "add" if sign > 0 else "sub"
+            made = rebuilt.new((operation, (made, term), None))
+        rebuilt.place[place] = made
+    return rebuilt.program()
+
+
 def _with_products(program: Program) -> _Rebuilt:
     return _gathered(program, frozenset({"mul"}), "product")
 
@@ -114,11 +138,14 @@ def _with_sums(program: Program) -> _Rebuilt:
 def _with_reciprocals(program: Program) -> _Rebuilt:
     """x / z and more as products with 1 / z, if three or more are divided by one z.
 
-    z is scaled first, since the reciprocal of a subnormal number is infinite.
+    z is scaled first, since the reciprocal of a subnormal number is infinite, unless it is a norm
+    that is never so small.
     """
+    least = _least_values(program)
     divisions = Counter(a[1] for name, a, _ in program.steps if name == "div")
     rebuilt = _Rebuilt(program)
     reciprocals: dict[int, tuple[int, int]] = {}
+    normal: dict[int, int] = {}
     one: int | None = None
     for place, (name, arguments, data) in enumerate(program.steps):
         under = arguments[1] if name == "div" else -1
@@ -127,13 +154,41 @@ def _with_reciprocals(program: Program) -> _Rebuilt:
             continue
         if one is None:
             one = rebuilt.new(("constant", (), 1.0))
+        over = rebuilt.place[arguments[0]]
+        if least[under] >= _NORMAL[program.real]:
+            if under not in normal:
+                normal[under] = rebuilt.new(("div", (one, rebuilt.place[under]), None))
+            by = normal[under]
+            is_one = program.steps[arguments[0]] == ("constant", (), 1.0)
+            rebuilt.place[place] = by if is_one else rebuilt.new(("mul", (over, by), None))
+            continue
         if under not in reciprocals:
             scale = rebuilt.new(("scale", (rebuilt.place[under],), None))
             scaled = rebuilt.new(("mul", (rebuilt.place[under], scale), None))
             reciprocals[under] = rebuilt.new(("div", (one, scaled), None)), scale
-        over = (rebuilt.place[arguments[0]], *reciprocals[under])
-        rebuilt.place[place] = rebuilt.new(("times both", over, data))
+        factors = (over, *reciprocals[under])
+        rebuilt.place[place] = rebuilt.new(("times both", factors, data))
     return rebuilt
+
+
+def _least_values(program: Program) -> list[float]:
+    """By step: what it is never less than, if it is a number."""
+    found: list[float] = []
+    for name, arguments, data in program.steps:
+        x = [found[argument] for argument in arguments]
+        least = -math.inf
+        if name == "constant" and data != "nan":
+            least = float(data)
+        elif name == "mul" and (arguments[0] == arguments[1] or min(x) >= 0):
+            least = 0.0 if arguments[0] == arguments[1] else x[0] * x[1]
+        elif name == "add":
+            least = x[0] + x[1]
+        elif name == "sqrt":
+            least = math.sqrt(max(x[0], 0.0))
+        elif name in ("abs", "exp"):
+            least = 0.0
+        found.append(least)
+    return found
 
 
 class _Rebuilt:
@@ -182,6 +237,10 @@ def _gathered(program: Program, family: frozenset[str], name: str) -> _Rebuilt:
             values = [sign * float(rebuilt.steps[p][2]) for sign, p in places]
             value = math.prod(values) if name == "product" else sum(values)
             return rebuilt.new(("constant", (), value if value == value else "nan"))
+        if name == "product":
+            places = _one_constant(rebuilt, places)
+            if len(places) == 1:
+                return places[0][1]
         return rebuilt.new((name, tuple(p for _, p in places), signs if name == "sum" else None))
 
     for place, (operation, _, _) in enumerate(program.steps):
@@ -198,6 +257,23 @@ def _gathered(program: Program, family: frozenset[str], name: str) -> _Rebuilt:
         else:
             rebuilt.place[place] = new(terms)
     return rebuilt
+
+
+def _one_constant(rebuilt: _Rebuilt, factors: list[_Term]) -> list[_Term]:
+    """Factors of which one is the product of all usual constants; none if it is 1."""
+    values = {p: float(rebuilt.steps[p][2]) for _, p in factors if _is_usual(rebuilt.steps[p])}
+    if len([p for _, p in factors if p in values]) < 2:
+        return factors
+    value = math.prod(values[p] for _, p in factors if p in values)
+    if not 1e-30 < abs(value) < 1e30:
+        return factors
+    rest = [(sign, p) for sign, p in factors if p not in values]
+    return rest if value == 1 else [(1, rebuilt.new(("constant", (), value))), *rest]
+
+
+def _is_usual(step: Step) -> bool:
+    """Whether products of this constant and another one neither overflow nor lose digits."""
+    return step[0] == "constant" and step[2] != "nan" and 1e-30 < abs(float(step[2])) < 1e30
 
 
 def _chains(program: Program, family: frozenset[str]) -> Iterator[tuple[int, Counter[_Term]]]:

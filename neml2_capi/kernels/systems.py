@@ -10,6 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from neml2_capi.kernels.apart import (
+    set_apart,
+    step_without_vanishing,
+    without_vanishing_entries,
+)
 from neml2_capi.kernels.derivatives import Linearized, linearized
 from neml2_capi.kernels.elimination import Entry, newton_step_by_sites
 from neml2_capi.kernels.labels import LEAST_SITES, Origin, labelled, of_plain, of_variables
@@ -138,9 +143,13 @@ def joined_systems_of(residual: Program, segment: _Json) -> Iterator[System]:
         [((n, c), None) for c in range(a.components)] for n, a in enumerate(residual.inputs)
     ]
     numbers = _numbers(residual, segment)
+    residual = set_apart(residual, [n for n, of_input in enumerate(numbers) if of_input])
     for last in (False, True):
         for made in joined(residual, numbers, last):
-            yield _system(residual, segment, made, givens, givens[0])
+            cleaned = without_vanishing_entries(made, residual.inputs)
+            system = _system(residual, segment, cleaned, givens, givens[0])
+            step = step_without_vanishing(system.step, system.jacobian)
+            yield replace(system, step=step)
 
 
 def _numbers(residual: Program, segment: _Json) -> list[Sequence[int] | None]:

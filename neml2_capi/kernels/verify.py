@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neml2_capi.kernels.evaluate import evaluate
+from neml2_capi.kernels.evaluate import evaluate, points_of
 from neml2_capi.kernels.program import Array, Program
 
-#: Sizes of the numbers that are tried, and how many points of each.
-_SIZES = (1e-4, 1e-2, 1.0, 1e2, 1e4)
-_POINTS = 8
 #: Points at which both are finite, at least; and the difference of an entry to the greatest of its
 #: row: at half of these points, and at all, since an entry may be a small difference.
 _LEAST, _USUAL, _MOST = 4, 1e-8, 1e-3
@@ -20,10 +17,7 @@ _LEAST, _USUAL, _MOST = 4, 1e-8, 1e-3
 
 def are_alike(traced: Program, derived: Program, unknowns: int) -> bool:
     """Whether a Jacobian with auxiliary unknowns is one that was traced, of one dense group."""
-    random = np.random.default_rng(0)
-    sizes = np.repeat(_SIZES, _POINTS)
-    inputs = [sizes * random.standard_normal((a.components, sizes.size)) for a in traced.inputs]
-    inputs = [values.astype(np.longdouble) for values in inputs]  # entries may be small differences
+    inputs = points_of(traced, seed=0)  # in long double: entries may be small differences
     expected = _dense(traced.outputs[0], evaluate(traced, inputs)[0])
     expected = expected.reshape(unknowns, unknowns, -1)
     outputs = evaluate(derived, inputs)
