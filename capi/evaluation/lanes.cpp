@@ -81,15 +81,16 @@ void Lanes::run(const Plan& plan, const Bindings& bindings, const Range& range, 
   const bool cuts = substeps_ && !plan.options().is_rescue();
   const bool iterates_wanted = bindings.unknowns && !cuts;
   PointRows iterates(range.begin, range.points), own_status(range.begin, range.points);
-  const Sums sums(model_, bindings, range.begin, range.points);
+  std::optional<Sums> sums;
+  if (plan.request().sums) sums.emplace(model_, bindings, range.begin, range.points);
   const Bindings* arrays = &bindings;
-  if (iterates_wanted || cuts || plan.request().sums) {
+  if (iterates_wanted || cuts || sums) {
     Bindings& own = workspace.bindings = bindings;
     arrays = &own;
     if (iterates_wanted)
       for (const Variable& unknown : model_.variables(Kind::unknown))
         own.iterates.push_back(iterates.add(unknown, true));
-    sums.replace(own);
+    if (sums) sums->replace(own);
     Points& status = own.report[NEML2_REPORT_STATUS];
     if (cuts && !status.data) status = own_status.add(Variable{"", "", DType::int32, {}, 0}, false);
     own.mark_failed = bindings.mark_failed && !cuts;
@@ -104,7 +105,7 @@ void Lanes::run(const Plan& plan, const Bindings& bindings, const Range& range, 
   tally.add(own);
   if (bindings.unknowns && own.worst() > NEML2_NON_FINITE) write_iterates(model_, bindings, range, iterates);
   if (!begin_sums(plan, bindings, range)) return;
-  sums.write();
+  if (sums) sums->write();
   end_sums(plan, range);
 }
 

@@ -187,13 +187,11 @@ class Block {
     const Implicit& system = *chain.system;
     if (walk_.rules.ls_max_iters > 1) scratch_.call(system.system);
     V* const right = scratch_[chain.right];
+    const bool has_steps = system.newton_step.kernel && (chain.count == 1 || chain.solved != nowhere);
+    if (has_steps && scratch_.is_one && chain.count > 1 && solve_steps_of_one(chain, right)) return;
     for (std::int64_t i = 0; i < system.unknowns * chain.count; ++i) right[i] = -right[i];
-    if (!system.newton_step.kernel || (chain.count > 1 && chain.solved == nowhere))
-      scratch_.solve_by_pivoting(system, right, chain.count);
-    else if (scratch_.is_one && chain.count > 1)
-      solve_steps_of_one(chain, right);
-    else
-      solve_steps(chain, right);
+    if (has_steps && !(scratch_.is_one && chain.count > 1)) return solve_steps(chain, right);
+    scratch_.solve_by_pivoting(system, right, chain.count);
   }
 
   // A direction is a Newton step more, from another residual and by the same factors; with row pivoting if that does not
@@ -215,28 +213,32 @@ class Block {
     for (std::int64_t i = 0; i < n * count; ++i) set_where(~bad, right[i], solved[i]);
   }
 
-  // The same for one point: directions, not points, are in the lanes.
-  void solve_steps_of_one(const Chain& chain, V* right) const {
+  // The same for one point, whose directions, with the other sign, are in the lanes. Does nothing if the pivots are not
+  // trusted, and returns false.
+  bool solve_steps_of_one(const Chain& chain, V* right) const {
     const Implicit& system = *chain.system;
     const std::int64_t n = system.unknowns, count = chain.count, packs = (count + lanes - 1) / lanes;
     V* const solved = scratch_[chain.solved];
-    for (std::int64_t i = 0; i < n; ++i)
-      for (std::int64_t k = 0; k < packs * lanes; ++k)
-        numbers(chain.solved)[i * packs * lanes + k] = right[i * count + (k < count ? k : 0)][0];
     Mask<T> bad{};
     scratch_.prepare(system.newton_step);
     for (std::int64_t p = 0; p < packs; ++p) {
-      for (std::int64_t i = 0; i < n; ++i) scratch_[system.r][i] = solved[i * packs + p];
+      for (std::int64_t i = 0; i < n; ++i) {
+        const V* const from = right + i * count;
+        V directions{};
+#pragma GCC unroll 16
+        for (int l = 0; l < lanes; ++l) directions[l] = from[p * lanes + l < count ? p * lanes + l : 0][0];
+        scratch_[system.r][i] = -directions;
+      }
       scratch_.call(system.newton_step, system.newton_step.kernel->run);
       bad |= *scratch_[system.trusted] != T(1);
       for (std::int64_t i = 0; i < n; ++i) solved[i * packs + p] = scratch_[system.step][i];
     }
-    if (any(bad))
-      scratch_.solve_by_pivoting(system, right, count);
-    else
-      for (std::int64_t i = 0; i < n; ++i)
-        for (std::int64_t k = 0; k < count; ++k)
-          right[i * count + k] = numbers(chain.solved)[i * packs * lanes + k] - V{};
+    if (any(bad)) return false;
+    const T* const row = numbers(chain.solved);
+    for (std::int64_t i = 0; i < n; ++i)
+#pragma GCC unroll 2
+      for (std::int64_t k = 0; k < count; ++k) right[i * count + k] = row[i * packs * lanes + k] - V{};
+    return true;
   }
 
   void pull_back(const Adjoint& adjoint) const {

@@ -63,10 +63,14 @@ class Chains {
 
   // The plan of a walk over these arrays. It is made again only if other ones are bound than before.
   void add_to(Walk& walk, std::vector<Bound>& inputs, const model::Bindings& arrays) {
-    if (notes_other_arrays(arrays) || !is_planned_) {
-      is_planned_ = false;
+    bound_.clear();
+    for (const model::Part part :
+         {model::Part::block, model::Part::parameter_block, model::Part::tangent, model::Part::jvp,
+          model::Part::cotangent, model::Part::adjoint, model::Part::parameter_adjoint})
+      for (const model::Points& points : arrays.of(part)) bound_.push_back(points.data != nullptr);
+    if (bound_ != planned_) {
       plan(arrays);
-      is_planned_ = true;
+      planned_ = bound_;
     }
     for (Matrix& matrix : plan_.matrices)
       matrix.array = arrays.of(matrix.named.part)[static_cast<std::size_t>(matrix.named.index)];
@@ -81,24 +85,6 @@ class Chains {
   }
 
  private:
-  // Notes which arrays are bound. Returns whether others were before.
-  bool notes_other_arrays(const model::Bindings& arrays) {
-    bool others = false;
-    std::size_t next = 0;
-    for (const model::Part part :
-         {model::Part::block, model::Part::parameter_block, model::Part::tangent, model::Part::jvp,
-          model::Part::cotangent, model::Part::adjoint, model::Part::parameter_adjoint}) {
-      const std::vector<model::Points>& list = arrays.of(part);
-      if (planned_.size() < next + list.size()) planned_.resize(next + list.size(), unknown);
-      for (const model::Points& points : list) {
-        const char bound = points.data ? 1 : 0;
-        others |= planned_[next] != bound;
-        planned_[next++] = bound;
-      }
-    }
-    return others;
-  }
-
   // The derivative of a value: columns of the unit matrix from `first` on, or a matrix; else zero.
   struct Direction {
     At at = nowhere;
@@ -354,9 +340,7 @@ class Chains {
   std::vector<std::map<std::string, At>> rooms_;  // by segment and output: for directions; of an implicit one, for all
   std::array<Places, 10> places_;                 // by part: of arrays of derivatives
   Places seeds_;                                  // by input
-  static constexpr char unknown = 2;
-  std::vector<char> planned_;  // which arrays there are: 0 or 1
-  bool is_planned_ = false;
+  std::vector<char> bound_, planned_;             // which arrays there are: 0 or 1
   Plan plan_;
 };
 

@@ -160,6 +160,7 @@ class Newton {
 
   W product(const V* a, const V* b) const {
     W sum{};
+#pragma GCC unroll 4
     for (std::int64_t i = 0; i < n_; ++i) sum += widened(a[i]) * widened(b[i]);
     return sum;
   }
@@ -197,7 +198,9 @@ class Newton {
   // The full step; the residual comes with the operator for the next one.
   void advance() {
     if (!s_.is_cut && !any(~active_)) {  // the branch is foreseen, so that no unknown waits for a norm
-      V *const to = u(), *const by = step();
+      V* __restrict const to = u();
+      const V* __restrict const by = step();
+#pragma GCC unroll 4
       for (std::int64_t k = 0; k < n_; ++k) to[k] += by[k];
     } else {
       for (std::int64_t k = 0; k < n_; ++k) trial()[k] = u()[k] + step()[k];
