@@ -8,6 +8,7 @@ if they were not.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -92,6 +93,30 @@ def newton_step_by_sites(
     Program
         It takes what the Jacobian returns, and returns the groups of the step and `trusted`.
     """
+    made = _step_of(jacobian, entries, groups, sites, exchanges, None)
+    assert made
+    return made
+
+
+def newton_step_of_equal_pivots(
+    jacobian: Program, entries: Sequence[Entry], groups: Sequence[int], total: int, most: int
+) -> Program | None:
+    """The step without sites, in which products of equal pivots are added up before division.
+
+    None if it takes more than `most` operations; `total` counts auxiliary unknowns, too.
+    """
+    made = _step_of(jacobian, entries, groups, [None] * total, False, most)
+    return made if made and made.operations <= most else None
+
+
+def _step_of(
+    jacobian: Program,
+    entries: Sequence[Entry],
+    groups: Sequence[int],
+    sites: Sequence[int | None],
+    exchanges: bool,
+    grouped: int | None,
+) -> Program | None:
     sited = any(site is not None for site in sites)
     s = _Alike(notes=False) if sited else Scalars(notes=False)
     # Each site has entries of its own, so that all look alike. To solve again would take far longer
@@ -103,9 +128,8 @@ def newton_step_by_sites(
         matrix.forms[number][number] = {_ONE: 1.0}
         matrix.rows[number][number] = s.constant(1.0)
         sides.append(s.constant(0.0))
-    eliminated = _eliminated(s, matrix, sides, sites, None, exchanges)
-    assert eliminated
-    return _step(jacobian, groups, *eliminated, keeps=not sited)
+    eliminated = _eliminated(s, matrix, sides, sites, grouped, exchanges, grouped is not None)
+    return eliminated and _step(jacobian, groups, *eliminated, keeps=not sited)
 
 
 def _sides(s: Scalars, groups: Sequence[int]) -> list[Node]:
@@ -281,9 +305,10 @@ def _eliminated(
     sites: Sequence[int | None],
     limit: int | None,
     exchanges: bool = False,
+    grouped: bool = False,
 ) -> tuple[list[Node], Node] | None:
     """The solution, and 1 or 0 for whether it is to be trusted; None for more operations."""
-    rows, total = [dict(row) for row in matrix.rows], len(sides)
+    rows, total, given = [dict(row) for row in matrix.rows], len(sides), list(sides)
     above: list[set[int]] = [set() for _ in range(total)]  # the rows that have a column
     for i, entries in enumerate(rows):
         for j in entries:
@@ -310,7 +335,9 @@ def _eliminated(
         # Contributions of a site to equations that all sites share are added up first.
         shares: dict[tuple[int, int], Node] = {}
         of_sides: dict[int, Node] = {}
-        while pivot := _cheapest(rows, above, matrix, left, columns, among):
+        last: Node | None = None
+        while pivot := _cheapest(rows, above, matrix, left, columns, among, last):
+            last = rows[pivot[0]][pivot[1]] if grouped else None
             if limit and len(s.nodes) - begin > limit:
                 return None
             row, column = pivot
@@ -339,6 +366,8 @@ def _eliminated(
             subtract(i, j, share)
         for i, share in of_sides.items():
             sides[i] = s.sub(sides[i], share)
+    if grouped:
+        rows, sides, inverses, changes = _in_groups(s, matrix.rows, given, pivots)
     found = [rows[i].get(j, zero) for i, j in pivots]
     checks = []
     for (i, j), pivot_value, inverse in zip(pivots, found, inverses, strict=True):
@@ -374,6 +403,70 @@ def _eliminated(
             checks.append(s.ge(s.mul(s.constant(most), s.function("abs", tested)), least))
         solution[column] = s.mul(value, inverses[place])
     return solution, s.number(_all(s, checks))
+
+
+#: Entries and right-hand sides after elimination, reciprocals of pivots, and what changed entries.
+_Eliminated = tuple[
+    list[dict[int, Node]], list[Node], list[Node], dict[tuple[int, int], list[Node]]
+]
+
+
+def _in_groups(
+    s: Scalars,
+    matrix: Sequence[dict[int, Node]],
+    sides: Sequence[Node],
+    pivots: Sequence[tuple[int, int]],
+) -> _Eliminated:
+    """Elimination by known pivots, in which products of equal ones are added up before division.
+
+    The six pivots of a flow rule are one, 1 + a: what they change by is (b + c + ...) / (1 + a). A
+    later pivot p - x / d is inverted as d / (p d - x), which does not wait for 1 / d.
+    """
+    side = -1  # a column
+    rows = [{**row, side: x} for row, x in zip(matrix, sides, strict=True)]
+    #: By entry: products that are subtracted from it once they are divided by a pivot.
+    waiting: list[dict[int, dict[Node, list[Node]]]] = [{} for _ in rows]
+    changes: dict[tuple[int, int], list[Node]] = defaultdict(list)
+    reciprocals: dict[Node, Node] = {}
+    inverses: list[Node] = []
+    left = dict.fromkeys(range(len(rows)))
+
+    def total(products: Sequence[Node]) -> Node:
+        return functools.reduce(s.add, products)
+
+    def settle(i: int, j: int) -> Node:
+        value = rows[i].get(j, s.constant(0.0))
+        for inverse, products in waiting[i].pop(j, {}).items():
+            value = s.sub(value, s.mul(inverse, total(products)))
+            changes[i, j] += [s.mul(inverse, product) for product in products]
+        rows[i][j] = value
+        return value
+
+    for row, column in pivots:
+        del left[row]
+        before, found = rows[row].get(column), waiting[row].get(column, {})
+        value = settle(row, column)
+        inverse = s.div(s.constant(1.0), value)
+        if len(found) == 1 and before:
+            ((other, products),) = found.items()
+            pivot = reciprocals[other]
+            inverse = s.div(pivot, s.sub(s.mul(before, pivot), total(products)))
+        inverses.append(inverse)
+        reciprocals[inverse] = value
+        for j in [*waiting[row]]:
+            settle(row, j)
+        for i in left:
+            if column not in rows[i] and column not in waiting[i]:
+                continue
+            factor = settle(i, column)
+            for j, entry in rows[row].items():
+                product = s.mul(factor, entry)
+                if j != column and not _is_zero(product):
+                    waiting[i].setdefault(j, {}).setdefault(inverse, []).append(product)
+            del rows[i][column]
+    return [
+        {j: value for j, value in row.items() if j != side} for row in rows
+    ], [row[side] for row in rows], inverses, changes
 
 
 def _solved_with_pairs(
@@ -487,6 +580,7 @@ def _cheapest(
     left: Collection[int],
     columns: Collection[int],
     among: Collection[int] | None,
+    last: Node | None = None,
 ) -> tuple[int, int] | None:
     """The pivot that makes the fewest products, of those that are 1 and something if there are.
 
@@ -503,7 +597,8 @@ def _cheapest(
             if j not in heights:
                 heights[j] = sum(r in left for r in above[j]) - 1
             products = heights[j] * (len(entries) - 1)
-            cost = (not matrix.constant(i, j), products, i != j, i, j)
+            is_other = rows[i][j] is not last
+            cost = (not matrix.constant(i, j), is_other, products, i != j, i, j)
             if best is None or cost < best:
                 best = cost
     if best:

@@ -16,7 +16,11 @@ from neml2_capi.kernels.apart import (
     without_vanishing_entries,
 )
 from neml2_capi.kernels.derivatives import Linearized, linearized
-from neml2_capi.kernels.elimination import Entry, newton_step_by_sites
+from neml2_capi.kernels.elimination import (
+    Entry,
+    newton_step_by_sites,
+    newton_step_of_equal_pivots,
+)
 from neml2_capi.kernels.labels import LEAST_SITES, Origin, labelled, of_plain, of_variables
 from neml2_capi.kernels.program import Array, NoKernel, Program, program_of
 from neml2_capi.kernels.scalar import Node
@@ -147,9 +151,16 @@ def joined_systems_of(residual: Program, segment: _Json) -> Iterator[System]:
     for last in (False, True):
         for made in joined(residual, numbers, last):
             cleaned = without_vanishing_entries(made, residual.inputs)
-            system = _system(residual, segment, cleaned, givens, givens[0])
-            step = step_without_vanishing(system.step, system.jacobian)
-            yield replace(system, step=step)
+            packed = _packed(segment, cleaned, givens[0])
+            jacobian = packed.program(residual)
+            entries, count = packed.entries(jacobian), len(givens[0])
+            total = count + len(cleaned.auxiliaries)
+            step = newton_step_by_sites(jacobian, entries, [count], [None] * total)
+            most = step.operations
+            others = newton_step_of_equal_pivots(jacobian, entries, [count], total, most)
+            for each in (step, others) if others else (step,):
+                cleaned_step = step_without_vanishing(each, jacobian)
+                yield System(jacobian, cleaned_step, givens, packed.origins)
 
 
 def _numbers(residual: Program, segment: _Json) -> list[Sequence[int] | None]:
@@ -167,17 +178,22 @@ def _system(
     givens: list[list[Origin]],
     origins: list[Origin],
 ) -> System:
-    unknowns, rows = (_groups(segment[f"{k}_group_infos"]) for k in ("unknown", "residual"))
-    of_rows = [o for info in segment["residual_group_infos"] for o in _origins(info)]
-    if len(of_rows) != len(origins) or len(made.gradients) != len(origins):
-        raise NoKernel("it has more or fewer equations than unknowns")
-    packed = _Packed(made, rows, unknowns, of_rows, origins)
+    packed = _packed(segment, made, origins)
+    unknowns = _groups(segment["unknown_group_infos"])
     jacobian = packed.program(residual)
     sites = [*(site for _, site in origins), *made.sites]
     sizes = [group.size for group in unknowns]
     exchanges = any(group.sites > 1 for group in unknowns) and sites.count(None) <= _MOST_SHARED
     step = newton_step_by_sites(jacobian, packed.entries(jacobian), sizes, sites, exchanges)
     return System(jacobian, step, givens, packed.origins)
+
+
+def _packed(segment: _Json, made: Linearized, origins: list[Origin]) -> _Packed:
+    unknowns, rows = (_groups(segment[f"{k}_group_infos"]) for k in ("unknown", "residual"))
+    of_rows = [o for info in segment["residual_group_infos"] for o in _origins(info)]
+    if len(of_rows) != len(origins) or len(made.gradients) != len(origins):
+        raise NoKernel("it has more or fewer equations than unknowns")
+    return _Packed(made, rows, unknowns, of_rows, origins)
 
 
 class _Packed:
