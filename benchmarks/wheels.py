@@ -1,129 +1,114 @@
-"""Time two wheels beside each other on the laws that they ship.
+"""Compare two wheels on the laws that they ship, in C: the published one beside the compiler's.
 
-    python benchmarks/wheels.py FIRST.whl SECOND.whl [--laws NAME ...] [--points 1 100 10000]
+    python benchmarks/wheels.py FIRST.whl SECOND.whl [--pairs 9] [--only PATTERN]
 
-Each wheel is unpacked and served by processes of its own, which take turns: a bound call on one
-thread, from a state behind three steps of loading. The ratio is the time of the first wheel over
-the second's: the median over the rounds of a pair of processes, and of the pairs. Wheels that
-differ by their compiler alone, as the published one (zig's) from the one of `build.py wheel`,
-differ by the library: the kernels of the laws are the same objects.
+Each wheel is unpacked, and the caller in C (`ours.cpp`) is compiled for its library by `c++`. A
+pair are two new processes, which take turns; its ratio is the least time of the second over
+the least of the first, so that what else runs on the machine counts little. Where pages of memory
+happen to lie makes pairs differ: the median of all is shown. Fails if one is above 1.03.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
+import re
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 import zipfile
+from contextlib import ExitStack
 from pathlib import Path
 
-LAWS = ("elasticity", "isotropic_hardening", "chaboche")
-POINTS = (1, 100, 10_000)
-SAMPLE = 0.05  # seconds
+from contestants import Contestant, Places, started
+from loading import write_inputs
+from machine import machine
+from report import table
+from scenarios import CHABOCHE, HARDENING, C, Key
 
-
-def serve(law: str, points: int) -> None:
-    """Answer each line, a number of calls, with the seconds that they take."""
-    import numpy as np
-
-    from neml2_capi import Model, examples
-
-    model = Model(examples.path(law))
-    model.options["threads"] = 1
-    random = np.random.default_rng(0)
-    strain, turn = random.standard_normal((2, points, 6)) * 2e-3
-    timed = any(variable.name == "t" for variable in model.inputs)
-    state = model.state(points)
-
-    def inputs(now: np.ndarray, step: int) -> dict[str, np.ndarray]:
-        return state.inputs({"strain": now} | ({"t": float(step)} if timed else {}))
-
-    for step in range(1, 4):
-        state.advance(model.forward(inputs(strain * step / 3, step)))
-    call = model.bind({name: np.array(value) for name, value in inputs(strain + turn, 4).items()})
-    for line in sys.stdin:
-        begin = time.perf_counter()
-        for _ in range(int(line)):
-            call()
-        print(time.perf_counter() - begin, flush=True)
-
-
-class Served:
-    """A process that makes calls with the package of a folder."""
-
-    def __init__(self, package: Path, law: str, points: int) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", __file__, "--serve", law, str(points)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(package)},
-        )
-
-    def seconds(self, calls: int) -> float:
-        assert self._process.stdin and self._process.stdout
-        print(calls, file=self._process.stdin, flush=True)
-        return float(self._process.stdout.readline())
-
-    def close(self) -> None:
-        self._process.communicate()
-
-
-def ratio(packages: list[Path], law: str, points: int, rounds: int) -> tuple[float, float]:
-    """The ratio of a pair of processes, and the seconds of a call of the second one."""
-    served = [Served(package, law, points) for package in packages]
-    calls = 1
-    while (taken := served[1].seconds(calls)) < SAMPLE / 2:
-        calls *= max(2, round(SAMPLE / max(taken, 1e-6) / 2))
-    served[0].seconds(calls)
-    samples = [[one.seconds(calls) / calls for one in served] for _ in range(rounds)]
-    for one in served:
-        one.close()
-    return (
-        statistics.median(first / second for first, second in samples),
-        statistics.median(second for _, second in samples),
+HERE = Path(__file__).resolve().parent
+LIMIT = 1.03
+TASKS = [
+    Key(model, operation, points, 1, C)
+    for model, operations in (
+        ("elasticity", ("forward", "jacobian")),
+        (HARDENING, ("forward", "tangent")),
+        (CHABOCHE, ("forward", "tangent")),
     )
+    for operation in operations
+    for points in (1, 10_000)
+]
+#: Samples of a pair, and seconds of each.
+SAMPLES, SECONDS = 60, 0.003
 
 
-def main() -> None:
+def unpacked(wheel: Path, folder: Path) -> Path:
+    """The package of a wheel, beside a folder with the caller."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    package = folder / "neml2_capi"
+    (library,) = package.glob("lib/libneml2_capi.so.*")
+    programs = folder / "programs"
+    programs.mkdir()
+    command = ["c++", "-std=c++20", "-O2", HERE / "ours.cpp", library, "-I", package / "include"]
+    command += [f"-Wl,-rpath,{library.parent}", "-o", programs / "bench_ours"]
+    subprocess.run(command, check=True)
+    return package
+
+
+def ratio(tasks: list[tuple[Key, Path, Path]], inputs: Path) -> float:
+    """The least time of the second package over the least of the first."""
+    with ExitStack() as stack:
+        pair: list[Contestant] = [
+            stack.enter_context(started(key, Places(programs, None), artifact, inputs))
+            for key, programs, artifact in tasks
+        ]
+        calls = [max(1, int(SECONDS / max(each.run(1), 1e-7))) for each in pair]
+        calls = [
+            max(1, int(n * SECONDS / each.run(n))) for each, n in zip(pair, calls, strict=True)
+        ]
+        times: list[list[float]] = [[], []]
+        for _ in range(SAMPLES):
+            for each, count, found in zip(pair, calls, times, strict=True):
+                found.append(each.run(count) / count)
+    first, second = map(min, times)
+    return second / first
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("wheels", nargs="*", type=Path, metavar="WHEEL")
-    parser.add_argument("--laws", nargs="+", default=LAWS)
-    parser.add_argument("--points", nargs="+", type=int, default=POINTS)
-    parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--serve", nargs=2, metavar=("LAW", "POINTS"), help=argparse.SUPPRESS)
+    parser.add_argument("wheels", type=Path, nargs=2, metavar="WHEEL")
+    parser.add_argument("--pairs", type=int, default=9, help="pairs of processes for each task")
+    parser.add_argument("--only", default="", metavar="PATTERN", help="tasks that match")
     arguments = parser.parse_args()
-    if arguments.serve:
-        serve(arguments.serve[0], int(arguments.serve[1]))
-        return
-    if len(arguments.wheels) != 2:
-        parser.error("name two wheels")
-    with tempfile.TemporaryDirectory() as scratch:
-        packages = [Path(scratch) / name for name in ("first", "second")]
-        for wheel, package in zip(arguments.wheels, packages, strict=True):
-            zipfile.ZipFile(wheel).extractall(package)
-        print("| law | points | second, us | first / second | of the pairs |")
-        print("| --- | --- | --- | --- | --- |")
-        for law in arguments.laws:
-            for points in arguments.points:
-                found = [
-                    ratio(packages, law, points, arguments.rounds) for _ in range(arguments.pairs)
-                ]
-                ratios = sorted(each for each, _ in found)
-                microseconds = 1e6 * statistics.median(second for _, second in found)
-                print(
-                    f"| {law} | {points:,} | {microseconds:.3g} | {statistics.median(ratios):.3f} "
-                    f"| {ratios[0]:.3f} to {ratios[-1]:.3f} |",
-                    flush=True,
-                )
+    print(", ".join(f"{name} {value}" for name, value in machine(None).items()))
+    slow, rows = 0, []
+    with tempfile.TemporaryDirectory(prefix="neml2_capi_wheels_") as scratch:
+        packages = [
+            unpacked(wheel, Path(scratch) / str(number))
+            for number, wheel in enumerate(arguments.wheels)
+        ]
+        for key in TASKS:
+            title = f"{key.model}, {key.operation}, {key.points:,} point{'s' * (key.points > 1)}"
+            if not re.search(arguments.only, title):
+                continue
+            artifacts = [package / "examples" / key.model for package in packages]
+            inputs = Path(scratch) / title
+            write_inputs(key.model, artifacts[0], inputs, key.points)
+            tasks = [
+                (key, package.parent / "programs", artifact)
+                for package, artifact in zip(packages, artifacts, strict=True)
+            ]
+            found = sorted(ratio(tasks, inputs) for _ in range(arguments.pairs))
+            median = statistics.median(found)
+            slow += median > LIMIT
+            rows.append([title, f"{median:.3f}", f"{found[0]:.3f}", f"{found[-1]:.3f}"])
+            print(*rows[-1], flush=True)
+    print("\n" + table(["task", "median", "least", "most"], rows))
+    return 1 if slow or not rows else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

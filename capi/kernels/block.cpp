@@ -95,7 +95,7 @@ class Block {
   }
 
   static void repeat(const T* values, V* to, std::int64_t components) {
-    for (std::int64_t c = 0; c < components; ++c) to[c] = values[c] - V{};
+    count_to(components, [&](std::int64_t c) { to[c] = values[c] - V{}; });
   }
 
   template <bool is_full>
@@ -235,9 +235,7 @@ class Block {
     }
     if (any(bad)) return false;
     const T* const row = numbers(chain.solved);
-    for (std::int64_t i = 0; i < n; ++i)
-#pragma GCC unroll 2
-      for (std::int64_t k = 0; k < count; ++k) right[i * count + k] = row[i * packs * lanes + k] - V{};
+    for (std::int64_t i = 0; i < n; ++i) repeat(row + i * packs * lanes, right + i * count, count);
     return true;
   }
 
@@ -350,7 +348,7 @@ class Block {
   void write(const Bound& output, int l) const {
     T* const to = at(output.array, begin_ + l);
     const T* const from = numbers(output.at) + l;
-    for (std::int64_t c = 0; c < output.components; ++c) to[c] = from[c * lanes];
+    count_to(output.components, [&](std::int64_t c) { to[c] = from[c * lanes]; });
   }
 
   static void fill_nan(T* to, std::int64_t count) {
@@ -394,7 +392,7 @@ class Block {
           for (std::int64_t j = 0; j < block.columns; ++j) first[j * by_column] = T(0);
         } else {
           const T* const row = numbers(block.at + (site * block.rows + i) * block.row_stride) + l;
-          for (std::int64_t j = 0; j < block.columns; ++j) first[j * by_column] = row[j * lanes];
+          count_to(block.columns, [&](std::int64_t j) { first[j * by_column] = row[j * lanes]; });
         }
       }
   }

@@ -58,7 +58,7 @@ struct Scratch {
     const V* const from = first + move.from;
     V* const to = first + move.to;
     if (move.from != nowhere)
-      for (std::int64_t i = 0; i < move.components; ++i) to[i] = from[i];
+      count_to(move.components, [&](std::int64_t i) { to[i] = from[i]; });
     else
       for (std::int64_t i = 0; i < move.components; ++i) to[i] = V{};
   }
@@ -90,7 +90,7 @@ struct Scratch {
       const V* const row = first + product.block + r * product.stride;
       V* const to = first + product.to + r * count;
       if (product.from == nowhere)
-        for (std::int64_t c = 0; c < product.columns; ++c) to[product.first + c] += row[c];
+        count_to(product.columns, [&](std::int64_t c) { to[product.first + c] += row[c]; });
       else
         push_row(to, row, from, product.columns, count);
     }

@@ -138,6 +138,17 @@ template <class T, class Rows>
     for (int l = 0; l < lanes; ++l) rows[l][c] = vectors[c * lanes + l];
 }
 
+// Calls a function with 0, 1, ... Most arrays hold a symmetric tensor, or a number.
+template <class Take>
+[[gnu::always_inline]] inline void count_to(std::int64_t count, Take&& take) {
+  if (count == 6) {
+#pragma GCC unroll 6
+    for (std::int64_t c = 0; c < 6; ++c) take(c);
+  } else {
+    for (std::int64_t c = 0; c < count; ++c) take(c);
+  }
+}
+
 // A vector of numbers that stand side by side, wherever they stand.
 template <class T>
 struct Packed {

@@ -16,14 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neml2_capi.kernels.derivatives import Linearized
-from neml2_capi.kernels.evaluate import evaluate, points_of, values_of_steps
+from neml2_capi.kernels.evaluate import points_of, values_of_steps
 from neml2_capi.kernels.folding import FUNCTIONS
 from neml2_capi.kernels.program import Array, Program, live, program_of
 from neml2_capi.kernels.scalar import Node, Scalars, constant_of
 from neml2_capi.kernels.simplify import gathered, in_pairs
 
-#: A sum vanishes if it is less than this of its terms at all points that tell, and so many do.
-_VANISHES, _LEAST = 1e-13, 8
+#: A sum vanishes if it is less than this of its terms at all points that tell, and so many do: some
+#: bits, since constants such as 1 / 3 are rounded.
+_VANISHES, _LEAST = 2e-15, 8
 _SEED = 1  # of points beside those at which a Jacobian is verified
 
 _ARITHMETIC = frozenset({"add", "sub", "mul", "div", "neg"})
@@ -42,7 +43,7 @@ def set_apart(residual: Program, unknown: Collection[int]) -> Program:
         The inputs that are unknowns.
     """
     parted = _Parted(residual, unknown).program()
-    _, nodes = _without_vanishing(parted, points_of(parted, _SEED))
+    _, nodes = _without_vanishing(parted, _values(parted))
     results = [[nodes[place] for place in places] for places in parted.results]
     made = _same_graph(program_of(parted.inputs, parted.outputs, results), residual)
     return in_pairs(live(gathered(made)))
@@ -54,7 +55,7 @@ def without_vanishing_entries(made: Linearized, inputs: Sequence[Array]) -> Line
     results += [list(gradient.values()) for gradient in (*made.gradients, *made.auxiliaries)]
     outputs = [Array("", (len(nodes),)) for nodes in results]
     program = program_of(inputs, outputs, results)
-    s, nodes = _without_vanishing(program, points_of(program, _SEED))
+    s, nodes = _without_vanishing(program, _values(program))
     values, *entries = ([nodes[place] for place in places] for places in program.results)
     gradients = [
         {u: d for u, d in zip(gradient, found, strict=True) if constant_of(d) != 0}
@@ -66,8 +67,9 @@ def without_vanishing_entries(made: Linearized, inputs: Sequence[Array]) -> Line
 
 def step_without_vanishing(step: Program, jacobian: Program) -> Program:
     """The step of a Jacobian, without sums that vanish for all that the Jacobian returns."""
-    inputs = evaluate(jacobian, points_of(jacobian, _SEED))
-    _, nodes = _without_vanishing(step, inputs)
+    values = _values(jacobian)
+    inputs = [np.array([values[place] for place in places]) for places in jacobian.results]
+    _, nodes = _without_vanishing(step, _values(step, inputs))
     results = [[nodes[place] for place in places] for places in step.results]
     return _same_graph(program_of(step.inputs, step.outputs, results), step)
 
@@ -128,11 +130,16 @@ class _Parted:
         return parts[0] is not None and constant_of(parts[0]) == 0
 
 
+def _values(program: Program, inputs: Sequence[NDArray[Any]] = ()) -> list[NDArray[Any]]:
+    """Values of all steps at some points, whatever its functions and choices are."""
+    given = inputs or points_of(program, _SEED)
+    return values_of_steps(program, given, np.random.default_rng(_SEED))
+
+
 def _without_vanishing(
-    program: Program, inputs: Sequence[NDArray[Any]]
+    program: Program, values: Sequence[NDArray[Any]]
 ) -> tuple[Scalars, list[Node]]:
     """The steps as nodes, of which those are zero that vanish at all points."""
-    values = values_of_steps(program, inputs)
     s, nodes, sizes = Scalars(notes=False), list[Node](), list[NDArray[Any]]()
     zeros: set[int] = set()
     with np.errstate(all="ignore"):

@@ -438,7 +438,8 @@ def _in_groups(
         value = rows[i].get(j, s.constant(0.0))
         for inverse, products in waiting[i].pop(j, {}).items():
             value = s.sub(value, s.mul(inverse, total(products)))
-            changes[i, j] += [s.mul(inverse, product) for product in products]
+            sizes = [s.function("abs", product) for product in products]
+            changes[i, j].append(s.mul(s.function("abs", inverse), total(sizes)))
         rows[i][j] = value
         return value
 
@@ -464,9 +465,12 @@ def _in_groups(
                 if j != column and not _is_zero(product):
                     waiting[i].setdefault(j, {}).setdefault(inverse, []).append(product)
             del rows[i][column]
-    return [
-        {j: value for j, value in row.items() if j != side} for row in rows
-    ], [row[side] for row in rows], inverses, changes
+    return (
+        [{j: value for j, value in row.items() if j != side} for row in rows],
+        [row[side] for row in rows],
+        inverses,
+        changes,
+    )
 
 
 def _solved_with_pairs(

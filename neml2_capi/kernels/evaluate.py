@@ -33,6 +33,8 @@ _FUNCTIONS = {
 }
 
 
+_ARITHMETIC = frozenset({"add", "sub", "mul", "div", "neg", "quotient", "sum", "product"})
+
 #: Sizes of the numbers that are tried, and how many points of each.
 _SIZES = (1e-4, 1e-2, 1.0, 1e2, 1e4)
 _POINTS = 8
@@ -55,8 +57,14 @@ def evaluate(program: Program, inputs: Sequence[NDArray[Any]]) -> list[NDArray[A
     return [np.array([found[place] for place in places]) for places in program.results]
 
 
-def values_of_steps(program: Program, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-    """The value of each step, (points), of inputs that are (components, points)."""
+def values_of_steps(
+    program: Program, inputs: Sequence[NDArray[Any]], other: np.random.Generator | None = None
+) -> list[NDArray[Any]]:
+    """The value of each step, (points), of inputs that are (components, points).
+
+    If `other` is given, each operation that is no arithmetic has values of it instead of its own,
+    so that what is true is true for any function and in every branch.
+    """
     points = np.broadcast_shapes(*(values.shape[1:] for values in inputs))
     found: list[Any] = []
     with np.errstate(all="ignore"):
@@ -65,6 +73,9 @@ def values_of_steps(program: Program, inputs: Sequence[NDArray[Any]]) -> list[ND
                 found.append(np.full(points, float(data)))
             elif name == "variable":
                 found.append(np.broadcast_to(inputs[data[0]][data[1]], points))
+            elif other and name not in _ARITHMETIC:
+                sizes = 10 ** other.uniform(-4, 4, points)
+                found.append((sizes * other.standard_normal(points)).astype(np.longdouble))
             else:
                 found.append(_computed(name, [found[place] for place in places], data))
     return found

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from neml2_capi.kernels.apart import set_apart
 from neml2_capi.kernels.elimination import newton_step
 from neml2_capi.kernels.evaluate import evaluate
+from neml2_capi.kernels.latency import ready_first
 from neml2_capi.kernels.prepare import Prepared, prepared_kernels
 from neml2_capi.kernels.program import Array, Program, program_of
 from neml2_capi.kernels.scalar import Node, Scalars
+from neml2_capi.kernels.schedule import run_operations, unchanging_first
 from neml2_capi.kernels.simplify import simplified
 from neml2_capi.kernels.systems import System, joined_systems_of
 from neml2_capi.kernels.verify import are_alike
@@ -136,6 +140,80 @@ def test_an_artifact_gets_the_jacobian_of_fewer_operations() -> None:
         jacobian, step = found["m_jacobian.pt2"], found["m_solve.pt2"]
         assert isinstance(jacobian, Prepared) and isinstance(step, Prepared)
         assert (jacobian.program.auxiliaries > 0) is taken
+
+
+def flow_rule() -> Program:
+    """s - u + rate (g - n) + trace(g - rate n), of a deviator s of u and n = s / |s|."""
+    s = Scalars(notes=False)
+    u, g = ([s.variable(k, i) for i in range(3)] for k in (0, 1))
+    mean = s.mul(s.constant(1 / 3), s.add(s.add(u[0], u[1]), u[2]))
+    deviator = [s.sub(x, mean) for x in u]
+    norm = s.function("sqrt", s.add(total_of(s, [s.mul(x, x) for x in deviator]), s.constant(1e-9)))
+    rate = s.mul(norm, norm)
+    elastic = [s.sub(y, s.mul(rate, s.div(x, norm))) for x, y in zip(deviator, g, strict=True)]
+    trace = s.mul(g[3 - 1], total_of(s, elastic))
+    rows = [s.sub(s.mul(g[0], s.add(trace, x)), y) for x, y in zip(elastic, u, strict=True)]
+    return program_of([Array("u", (3,)), Array("g", (3,))], [Array("r", (3,))], [rows])
+
+
+def total_of(s: Scalars, terms: list[Node]) -> Node:
+    total = terms[0]
+    for term in terms[1:]:
+        total = s.add(total, term)
+    return total
+
+
+def test_sums_that_vanish_and_what_is_given_are_set_apart() -> None:
+    law = flow_rule()
+    apart = set_apart(law, [0])
+    u, g = np.random.default_rng(1).standard_normal((2, 3, 7))
+    np.testing.assert_allclose(evaluate(apart, [u, g]), evaluate(law, [u, g]), rtol=1e-12)
+    repeated = [replace(law.inputs[0], changes=True), law.inputs[1]]
+    first, fewer = (replace(p, inputs=repeated) for p in (law, unchanging_first(simplified(apart))))
+    # The trace of the flow is not there; what is left of each row is u and the deviator.
+    assert run_operations(fewer) <= run_operations(simplified(first)) - 5
+    for product in (fewer, ready_first(fewer, 1), ready_first(fewer, 0)):
+        np.testing.assert_allclose(evaluate(product, [u, g]), evaluate(law, [u, g]), rtol=1e-12)
+        assert product.operations == fewer.operations
+
+
+def test_a_zero_that_a_law_writes_is_no_sum_that_vanishes() -> None:
+    s = Scalars(notes=False)
+    u, g = s.variable(0, 0), s.variable(1, 0)
+    row = s.add(s.node("mul", s.constant(0.0), u), s.sub(s.mul(g, u), s.mul(u, g)))
+    law = program_of([Array("u", (1,)), Array("g", (1,))], [Array("r", (1,))], [[row]])
+    point = [np.array([[np.inf]]), np.array([[1.0]])]
+    assert np.isnan(evaluate(set_apart(law, [0]), point)[0])
+
+
+def test_a_sum_that_vanishes_below_a_threshold_stays() -> None:
+    """u - min(u, 1e9): elastic at all numbers that are tried."""
+    s = Scalars(notes=False)
+    u, g = s.variable(0, 0), s.variable(1, 0)
+    row = s.sub(s.add(u, s.sub(u, s.least(u, s.constant(1e9)))), g)
+    law = program_of([Array("u", (1,)), Array("g", (1,))], [Array("r", (1,))], [[row]])
+    point = [np.array([[5e9]]), np.array([[1e9]])]
+    assert evaluate(set_apart(law, [0]), point)[0] == 8e9
+
+
+@pytest.mark.parametrize(("least", "scaled"), [(1e-9, False), (0.0, True)])
+def test_the_reciprocal_of_a_norm_that_is_never_tiny_needs_no_scale(
+    least: float, scaled: bool
+) -> None:
+    s = Scalars()
+    x = [s.variable(0, k) for k in range(3)]
+    square = s.add(total_of(s, [s.mul(y, y) for y in x]), s.constant(least))
+    norm = s.function("sqrt", square)
+    quotients = [s.div(y, norm) for y in x]
+    made = simplified(program_of([Array("x", (3,))], [Array("n", (3,))], [quotients]))
+    assert ("scale" in {name for name, _, _ in made.steps}) is scaled
+
+
+def test_products_of_equal_pivots_are_added_up_before_they_are_divided() -> None:
+    one_by_one, added_up, *_ = joined_systems_of(residual(), segment(COUNT))
+    assert one_by_one.jacobian is added_up.jacobian
+    fewer = simplified(added_up.step).operations
+    assert fewer < simplified(one_by_one.step).operations
 
 
 @pytest.mark.parametrize(("powers", "prepared"), [(0, False), (20, True)])
