@@ -50,7 +50,8 @@ def unpacked(wheel: Path, folder: Path) -> Path:
     (library,) = package.glob("lib/libneml2_capi.so.*")
     programs = folder / "programs"
     programs.mkdir()
-    command = ["c++", "-std=c++20", "-O2", HERE / "ours.cpp", library, "-I", package / "include"]
+    command: list[str | Path] = ["c++", "-std=c++20", "-O2", HERE / "ours.cpp", library]
+    command += ["-I", package / "include"]
     command += [f"-Wl,-rpath,{library.parent}", "-o", programs / "bench_ours"]
     subprocess.run(command, check=True)
     return package
@@ -63,10 +64,8 @@ def ratio(tasks: list[tuple[Key, Path, Path]], inputs: Path) -> float:
             stack.enter_context(started(key, Places(programs, None), artifact, inputs))
             for key, programs, artifact in tasks
         ]
-        calls = [max(1, int(SECONDS / max(each.run(1), 1e-7))) for each in pair]
-        calls = [
-            max(1, int(n * SECONDS / each.run(n))) for each, n in zip(pair, calls, strict=True)
-        ]
+        once = [min(each.run(1), each.run(1)) for each in pair]
+        calls = [max(1, int(SECONDS / seconds)) for seconds in once]
         times: list[list[float]] = [[], []]
         for _ in range(SAMPLES):
             for each, count, found in zip(pair, calls, times, strict=True):
