@@ -17,6 +17,7 @@ _COMMANDS = {
     "doctor": "Whether an artifact will run on this machine, and what to do if not.",
     "compile": "Compile a NEML2 input file to an artifact that runs on other machines, too.",
     "build-kernels": "Compile the C sources of an artifact's kernels again, for any processor.",
+    "header": "Write a law as one header, for programs and devices that compile it themselves.",
     "build-packages": "Compile the packages of an artifact again, for another machine or system.",
     "run": "Drive a model through time, as a small file says.",
     "bench": "How long an artifact takes per material point on this machine.",

@@ -620,7 +620,7 @@ def test_it_is_installed_as_neml2_capi() -> None:
 
 def test_help_lists_the_commands() -> None:
     text = answer("--help")
-    for name in ("inspect", "doctor", "compile", "build-kernels", "bench", "umat"):
+    for name in ("inspect", "doctor", "compile", "build-kernels", "header", "bench", "umat"):
         assert re.search(rf"^  {name} ", text, re.MULTILINE)
         assert "Usage:" in answer(name, "--help")
     assert answer("--version").startswith("neml2-capi")

@@ -65,6 +65,7 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "compile": compiled,
     "compile a driver": lambda folder: compiled(folder, "--driver", "pull"),
     "build-kernels": lambda folder: ran("build-kernels", folder / "chaboche"),
+    "header": lambda folder: ran("header", examples.path("chaboche"), "-o", folder / "steel.hpp"),
     "build-packages": lambda folder: ran(
         *("build-packages", PREBUILT / "elasticity", "--target", "x86_64-linux-gnu"),
         *("--output-dir", folder),

@@ -16,6 +16,12 @@ typedef struct angle {
   wide_bits quadrant; /* the multiple; the last two bits count */
 } angle;
 
+/* The upper half of a product of integers. */
+INLINE uint64_t upper_half(uint64_t x, uint64_t y) {
+  __extension__ typedef unsigned __int128 product;
+  return (uint64_t)((product)x * y >> 64);
+}
+
 /* The same for one finite number of 2^20 or more: bits of 2/pi times the digits of x, modulo 4. */
 FUNCTION uint64_t reduce_large(double x, double *high, double *low) {
   static const uint64_t two_over_pi[] = {
@@ -23,7 +29,6 @@ FUNCTION uint64_t reduce_large(double x, double *high, double *low) {
       0x06492eea09d1921c, 0xfe1deb1cb129a73e, 0xe88235f52ebb4484, 0xe99c7026b45f7e41, 0x3991d639835339f4,
       0x9c845f8bbdf9283b, 0x1ff897ffde05980f, 0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7, 0x4f463f669e5fea2d,
       0x7527bac7ebe5f17b, 0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab, 0xf0cfbc209af4361d};
-  __extension__ typedef unsigned __int128 product;
   union {
     double number;
     uint64_t bits;
@@ -37,19 +42,18 @@ FUNCTION uint64_t reduce_large(double x, double *high, double *low) {
     const uint64_t left = word < 0 ? 0 : two_over_pi[word];
     window[w] = shift ? left << shift | two_over_pi[word + 1] >> (64 - shift) : left;
   }
-  product carry = 0;
+  uint64_t carry = 0;
   for (int w = 2; w >= 0; --w) {
-    carry += (product)window[w] * integer;
-    result[w] = (uint64_t)carry;
-    carry >>= 64;
+    result[w] = window[w] * integer + carry;
+    carry = upper_half(window[w], integer) + (result[w] < carry);
   }
   uint64_t quadrant = result[0] >> 62;
   uint64_t upper = result[0] << 2 | result[1] >> 62, lower = result[1] << 2 | result[2] >> 62;
   const int above = upper >> 63 != 0; /* more than a half: from the next quadrant downward */
   if (above) {
     quadrant += 1;
-    upper = ~upper;
-    lower = ~lower;
+    upper ^= 0xffffffffffffffff;
+    lower ^= 0xffffffffffffffff;
   }
   const double a = (double)(upper >> 11) * 0x1p-53;
   const double b = (double)((upper & 2047) << 42 | lower >> 22) * 0x1p-106;

@@ -1,0 +1,45 @@
+"""neml2-capi header."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from neml2_capi import Model
+from neml2_capi._ffi.outside import require_outside
+from neml2_capi.cli import options
+from neml2_capi.header import LANGUAGES, header
+
+
+@click.command("header")
+@options.artifact
+@options.dtype
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=options.FilePath(dir_okay=False),
+    help="The file to write, steel.hpp or steel.cl for example.",
+)
+@click.option(
+    "--language",
+    type=click.Choice([*LANGUAGES]),
+    help="C++17, for CUDA, HIP and Kokkos, too, or OpenCL C. By the name of the file, if not told.",
+)
+@click.option("--name", default="", help="The namespace; the name of the file by default.")
+@click.option("--values", is_flag=True, help="Values alone, without derivatives.")
+def header_command(
+    path: Path, dtype: str | None, output: Path, language: str | None, name: str, values: bool
+) -> None:
+    """Write a law as one header, which programs and devices compile with their own code.
+
+    It needs no library: update() evaluates one material point, with the library's Newton's method
+    and the same bits on every machine. Made from the C sources of an artifact's kernels.
+    """
+    require_outside(output)
+    chosen = language or ("opencl" if output.suffix == ".cl" else "c++")
+    with Model(path, dtype=dtype) as model:
+        text = header(path, model, chosen, name or output.stem, derivatives=not values)
+    output.write_text(text, encoding="utf-8")
+    click.echo(f"{output}: {len(text.splitlines())} lines")

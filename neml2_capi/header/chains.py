@@ -1,0 +1,164 @@
+"""Derivatives of a model by the chain rule, as statements; as capi/kernels/chains.h.
+
+What each segment does to the columns of the inputs: directions stand side by side, `count` of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from neml2_capi.header.newton import Run, System
+from neml2_capi.header.statements import Place
+from neml2_capi.header.walk import Links, Local, Walk
+from neml2_capi.kernels.folder import KernelError
+
+
+@dataclass(frozen=True)
+class Direction:
+    """The derivative of a value: columns of the unit matrix, or a matrix; else zero."""
+
+    at: Place | None = None
+    first: int = -1
+
+    @property
+    def zero(self) -> bool:
+        return self.at is None and self.first < 0
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of derivatives of the model, and where its entries are; zeros if that is nowhere."""
+
+    output: str
+    input: str
+    rows: int
+    columns: int
+    at: Place | None
+    stride: int
+
+
+class Chains:
+    """The directions of all inputs of which a derivative was compiled."""
+
+    def __init__(self, walk: Walk, is_direct: bool) -> None:
+        self._walk, self._text = walk, walk.text
+        self._pairs = walk.described.derivatives
+        #: Whether the model is one forward segment, whose blocks are those of the model.
+        self._is_direct = is_direct
+        self._locals: list[Local] = []
+        self._columns: dict[str, int] = {}
+        self._of: dict[str, Direction] = {}
+        self.count = 0
+        for pair in self._pairs:
+            if pair.input not in self._columns:
+                self._columns[pair.input] = self.count
+                self._of[pair.input] = Direction(first=self.count)
+                self.count += walk.inputs[pair.input].components
+
+    def push(self, links: Links) -> None:
+        """The directions behind a segment that has been run."""
+        if self._is_direct:
+            self._locals = links.locals
+            return
+        made: dict[str, Direction] = {}
+        if links.system:
+            made = {part.name: Direction() for part in links.system.groups.parts}
+        known = [x for x in links.locals if not self._of.get(x.input, Direction()).zero]
+        if known:
+            self._text.begin("if (derive)")
+            if links.system:
+                size = links.system.size
+                room = self._text.place(f"d_{links.system.name}", size * self.count)
+                self._add(known, dict.fromkeys([""], room))
+                made.update(self._through(links.system, room))
+            else:
+                rooms = {
+                    x.output: self._text.place(f"d_{x.output}", x.rows * self.count)
+                    for x in {x.output: x for x in known}.values()
+                }
+                self._add(known, rooms)
+                made.update({name: Direction(room) for name, room in rooms.items()})
+            self._text.end()
+        self._of.update(made)
+
+    def _add(self, locals_: list[Local], rooms: dict[str, Place]) -> None:
+        """Products of blocks with directions, into rooms."""
+        text, count = self._text, self.count
+        for room in rooms.values():
+            text.copy(None, room)
+        for local in locals_:
+            direction = self._of[local.input]
+            to = rooms[local.output].from_(local.row * count, 0)
+            block = f"{local.block.pointer}, {local.stride}, {local.rows}, {local.columns}"
+            if direction.at:
+                source = direction.at.from_(local.column * count, 0)
+                text.line(f"push({block}, {source.pointer}, {count}, {to.pointer});")
+            else:
+                to = to.from_(direction.first + local.column, 0)
+                text.line(f"push_unit({block}, {count}, {to.pointer});")
+
+    def _through(self, system: System, room: Place) -> dict[str, Direction]:
+        """The directions of unknowns, by the implicit function theorem."""
+        text, count, made = self._text, self.count, {}
+        text.begin(f"for (int k = 0; k < {room.components}; ++k)")
+        text.line(f"{room.array}[k] = -{room.array}[k];")
+        text.end()
+        step = system.newton_step
+        if step and (count == 1 or step.kernel.prepares):
+            self._by_steps(system, step, room)
+        else:
+            system.solve_by_pivoting(text, room, count)
+        for part in system.groups.parts:
+            at = room.from_(part.first * count, part.size * count)
+            if not part.is_whole:
+                whole = text.place(f"d_{part.name}", part.size * count)
+                for k in range(part.pieces):
+                    piece = at.from_(k * part.apart * count, part.piece * count)
+                    text.copy(piece, whole.from_(k * part.piece * count, part.piece * count))
+                at = whole
+            made[part.name] = Direction(at)
+        return made
+
+    def _by_steps(self, system: System, step: Run, room: Place) -> None:
+        """A direction is a Newton step more; with row pivoting if one is not trusted."""
+        text, n, count = self._text, system.size, self.count
+        solved = text.place(f"{system.name}_solved", n * count)
+        step.prepare(text)
+        text.line("bad = 0 != 0;")
+        text.begin(f"for (int k = 0; k < {count}; ++k)")
+        right, made = f"{room.array}[i * {count} + k]", f"{solved.array}[i * {count} + k]"
+        text.line(f"for (int i = 0; i < {n}; ++i) {system.r.array}[i] = {right};")
+        step.call(text)
+        text.line(f"bad = bad | ({step.outputs[-1].element(0)} != 1);")
+        text.line(f"for (int i = 0; i < {n}; ++i) {made} = {system.step.array}[i];")
+        text.end()
+        text.begin("if (bad)")
+        system.solve_by_pivoting(text, room, count)
+        text.end("else")
+        text.copy(solved, room)
+        text.end()
+
+    def blocks(self) -> list[Block]:
+        """The blocks of the model, in the order of its derivatives."""
+        found = []
+        for pair in self._pairs:
+            value, given = self._walk.value(pair.output), self._walk.inputs[pair.input]
+            if value is self._walk.inputs.get(pair.output):
+                raise KernelError(
+                    f"{pair.output} is an input that is handed on, which has no derivatives in a "
+                    "header: write values alone"
+                )
+            at, stride = self._of.get(pair.output, Direction()).at, self.count
+            if self._is_direct:
+                of = [x.block for x in self._locals if (x.output, x.input) == _names(pair)]
+                at, stride = (of[-1] if of else None), given.components
+            elif at:
+                at = at.from_(self._columns[pair.input], 0)
+            rows, columns = value.components, given.components
+            found.append(Block(pair.output, pair.input, rows, columns, at, stride))
+        return found
+
+
+def _names(pair: Any) -> tuple[str, str]:
+    return pair.output, pair.input

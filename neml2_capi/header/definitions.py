@@ -1,0 +1,199 @@
+"""Definitions in C, found in a text and written for one number instead of lanes.
+
+Kernels and the headers that they include are generated or formatted: a definition begins in the
+first column, and a function ends with a brace there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+#: A type in front of brackets is a cast; what each becomes.
+_CASTS = {
+    "lanes": "as_lanes",
+    "mask": "as_mask",
+    "wide": "wide_of",
+    "wide_bits": "bits_of",
+    "wide_mask": "words_of",
+    "double": "number_of",
+}
+_CAST = re.compile(rf"\(({'|'.join(_CASTS)})\)(?=[\w(])")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_TABLE = re.compile(r"static const (\w+) (\w+)\[\] =\s*(\{[^}]*\});")
+_BEGIN = re.compile(r"(INLINE|FUNCTION|static|typedef|const|#define)\b")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Constants that functions index."""
+
+    type: str
+    name: str
+    values: str
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A function, a type or a macro with its text; tables stand apart."""
+
+    name: str
+    text: str
+    tables: tuple[Table, ...] = ()
+
+    @property
+    def words(self) -> set[str]:
+        return set(_WORD.findall(self.text))
+
+    @property
+    def is_macro(self) -> bool:
+        return not self.text.startswith(("FUNCTION", "INLINE", "typedef"))
+
+    def renamed(self, names: Mapping[str, str]) -> Definition:
+        """The same with other words."""
+        text = _WORD.sub(lambda m: names.get(m[0], m[0]), self.text)
+        tables = tuple(replace(t, name=names.get(t.name, t.name)) for t in self.tables)
+        return Definition(names.get(self.name, self.name), text, tables)
+
+    def with_calls(self, names: Mapping[str, str]) -> Definition:
+        """The same with other names for functions, in calls and where they are defined."""
+        text = re.sub(rf"\b({'|'.join(names)})\(", lambda m: f"{names[m[1]]}(", self.text)
+        return replace(self, name=names[self.name], text=text)
+
+
+def chosen(text: str, single: bool) -> str:
+    """A text without its conditions: those of floats are known, and all others do not hold.
+
+    One on fused multiply-adds stays, by the name that the header has for it.
+    """
+    found: list[str] = []
+    stack: list[bool | None] = []
+    for line in text.splitlines():
+        word = line.split(" ")[0]
+        if word in ("#ifdef", "#ifndef", "#if"):
+            known: bool | None = word == "#ifndef"
+            if "NEML2_KERNEL_FLOAT" in line:
+                known = single
+            elif "__FMA__" in line:
+                known = None
+                found.append("#if NEML2_FUSED")
+            stack.append(known)
+        elif word == "#else":
+            if stack[-1] is None:
+                found.append(line)
+            else:
+                stack[-1] = not stack[-1]
+        elif word == "#endif":
+            if stack.pop() is None:
+                found.append(line)
+        elif all(known is not False for known in stack):
+            found.append(line)
+    return "\n".join(found)
+
+
+def definitions(text: str) -> Iterator[Definition]:
+    """The definitions of a text in their order, without comments."""
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    lines = iter(text.splitlines())
+    for line in lines:
+        if not _BEGIN.match(line):
+            continue
+        body = [line]
+        while not _ends(body):
+            body.append(next(lines))
+        yield _definition("\n".join(body))
+
+
+def _ends(body: Sequence[str]) -> bool:
+    if body[0].startswith("#define"):
+        return not body[-1].endswith("\\")
+    if body[-1].startswith("}"):
+        return True
+    last = body[-1].rstrip()
+    return (len(body) == 1 and last.endswith(("}", ";"))) or (
+        body[0].startswith(("static const", "const")) and last.endswith(";")
+    )
+
+
+def _definition(text: str) -> Definition:
+    text = re.sub(r"^static (?!const)", "FUNCTION ", text)
+    if text.startswith("#define"):
+        _, name, *value = text.split(None, 2)
+        return Definition(name.split("(")[0], "".join(value).strip())
+    if text.startswith("typedef"):
+        return Definition(re.findall(r"\w+", text)[-1], text)
+    if text.startswith(("static const", "const")):
+        table = _TABLE.match(text)
+        return Definition(table[2], "", (Table(*table.groups()),)) if table else Definition("", "")
+    head = text.split("(")[0]
+    tables = tuple(Table(*found) for found in _TABLE.findall(text))
+    text = _TABLE.sub("", text) if tables else text
+    return Definition(head.split()[-1].lstrip("*"), text, tables)
+
+
+def needed(roots: Iterable[str], known: Sequence[Definition]) -> list[Definition]:
+    """The definitions that some names lead to, each behind what it calls."""
+    place = {definition.name: n for n, definition in enumerate(known)}
+    found: dict[str, Definition] = {}
+
+    def add(name: str) -> None:
+        definition = known[place[name]]
+        for word in sorted(definition.words & place.keys() - {name}, key=place.__getitem__):
+            if word not in found:
+                add(word)
+        found[name] = definition
+
+    for root in roots:
+        add(root)
+    return list(found.values())
+
+
+def of_one(definition: Definition) -> Definition:
+    """The definition for one number: neither loops over lanes nor casts of their bits."""
+    text = re.sub(r"for \(int l = 0; l < LANES; \+\+l\) ", "", definition.text)
+    text = text.replace("[l]", "")
+    text = re.sub(r"(\(real\))?__builtin_(nan|inf)\((\"\")?\)", _special, text)
+    text = text.replace("__builtin_fma(", "fused(").replace("~", "!")
+    text = without_casts(text)
+    return replace(definition, text=re.sub(r"\bdouble\b", "wide", text))
+
+
+def _special(match: re.Match[str]) -> str:
+    kind = "no_number" if match[2] == "nan" else "infinite"
+    return f"real_{kind}()" if match[1] else f"{kind}()"
+
+
+def without_casts(text: str) -> str:
+    """A text whose casts of numbers, masks and bits are calls."""
+    while match := _CAST.search(text):
+        begin = match.end()
+        end = _end_of_primary(text, begin)
+        inside = text[begin:end]
+        if inside.startswith("(") and _closing(inside, 0) == len(inside) - 1:
+            inside = inside[1:-1]
+        text = f"{text[: match.start()]}{_CASTS[match[1]]}({inside}){text[end:]}"
+    return text
+
+
+def _end_of_primary(text: str, begin: int) -> int:
+    """Where a name, a call, an element or brackets end that begin at a place."""
+    end = begin
+    if text[begin] != "(":
+        word = re.compile(r"[\w.]+").match(text, begin)
+        assert word, text[begin : begin + 40]
+        end = word.end()
+    while end < len(text) and text[end] in "([":
+        end = _closing(text, end) + 1
+        if text[begin] == "(" and end > begin:
+            break
+    return end
+
+
+def _closing(text: str, opening: int) -> int:
+    depth = 0
+    for place in range(opening, len(text)):
+        depth += (text[place] in "([") - (text[place] in ")]")
+        if depth == 0:
+            return place
+    raise ValueError(f"brackets that stay open: {text[opening : opening + 40]}")

@@ -1,0 +1,137 @@
+"""Kernels of an artifact as functions of one point."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from neml2_capi.header.definitions import Definition, chosen, definitions, needed, of_one
+from neml2_capi.kernels.folder import KernelError, checksum
+from neml2_capi.kernels.tables import identifier
+
+_SPARSE = re.compile(r"static const int32_t output_(\d+)_places\[\] = \{([^}]*)\};")
+_TABLE = re.compile(r"^const neml2_kernel \w+ = \{\s*(.*?)\};", re.MULTILINE | re.DOTALL)
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel: what it takes and returns, and its functions."""
+
+    name: str
+    inputs: tuple[int, ...]  # components in memory
+    outputs: tuple[int, ...]
+    #: Of outputs that store some components alone: which, and of how many.
+    sparse: Mapping[int, tuple[int, ...]]
+    sizes: tuple[int, ...]
+    kept: int
+    auxiliaries: int
+    prepares: bool
+    functions: tuple[Definition, ...] = field(repr=False)
+
+    @property
+    def words(self) -> set[str]:
+        """All names that its text mentions."""
+        return {word for function in self.functions for word in function.words}
+
+
+def read_kernel(folder: Path, entry: Mapping[str, Any]) -> Kernel:
+    """A kernel by its entry in kernels.json. KernelError if its source is not as that says."""
+    path = folder / str(entry["source"])
+    if not path.is_file() or checksum(path) != entry["source_checksum"]:
+        raise KernelError(
+            f"{path} is missing, or was changed since it was written, by its checksum in "
+            "kernels.json; compile the model again"
+        )
+    text = path.read_text(encoding="utf-8")
+    found = _TABLE.search(text)
+    if not found:
+        raise KernelError(f"{path} is no kernel of this version; compile the model again")
+    values = [value.strip() for value in found[1].split(",")]
+    if len(values) < 17:
+        raise KernelError(f"{path} is a kernel of an old form; compile the model again")
+    kept, prepares, auxiliaries = int(values[11]), values[12] != "0", int(values[16])
+    known = list(definitions(chosen(text, entry["real"] == "float32")))
+    name = identifier(entry["name"])
+    roots = ["run", "prepare"] if prepares else ["run"]
+    used = needed(roots, known)
+    names = {d.name: f"{name}_{d.name}" for d in used}
+    tables = {d.name: d.tables for d in used if not d.text}
+    counts = len(entry["inputs"]), len(entry["outputs"])
+    functions = []
+    for definition in (d for d in used if d.text):
+        made = _with_arguments(of_one(definition), *counts)
+        read = [table for word in sorted(made.words & tables.keys()) for table in tables[word]]
+        functions.append(replace(made, tables=tuple(read)).renamed(names))
+    return Kernel(
+        name,
+        tuple(_stored(array) for array in entry["inputs"]),
+        tuple(_stored(array) for array in entry["outputs"]),
+        {int(n): tuple(int(p) for p in places.split(",")) for n, places in _SPARSE.findall(text)},
+        tuple(_size(array) for array in entry["outputs"]),
+        kept,
+        auxiliaries,
+        prepares,
+        tuple(functions),
+    )
+
+
+def _size(array: Mapping[str, Any]) -> int:
+    size = 1
+    for length in array["shape"]:
+        size *= length
+    return size
+
+
+def _stored(array: Mapping[str, Any]) -> int:
+    return int(array.get("stored", _size(array)))
+
+
+def _with_arguments(function: Definition, inputs: int, outputs: int) -> Definition:
+    """A function that takes each array by itself, instead of arrays of arrays."""
+    head, brace, body = function.text.partition(") {")
+    head = re.sub(r"(const )?void \*results", "lanes *results", head)
+    head = re.sub(r"^static", "FUNCTION", head)
+    body = body.replace("(lanes *)results", "results").replace("[CALLS]", "[4]")
+    unused = []
+    for kind, pointer, count in (
+        ("input", "const lanes *", inputs),
+        ("output", "lanes *", outputs),
+    ):
+        names = [f"{kind}_{n}_" for n in range(count)]
+        given = ", ".join(f"{pointer}{name}" for name in names)
+        head, taken = re.subn(rf"(const )?void \*const \*{kind}s", given, head)
+        body = re.sub(rf"\n  \(void\){kind}s;", "", body)
+        body = re.sub(rf"\b{kind}s\[(\d+)\]", rf"{kind}_\1_", body)
+        body = re.sub(rf"\b{kind}s\b", ", ".join(names), body)
+        if taken:
+            unused += [name for name in names if not re.search(rf"\b{name}\b", body)]
+    lines = "".join(f"\n  (void){name};" for name in unused)
+    return replace(function, text=f"{head}{brace}{lines}{body}")
+
+
+def calls_of(kernels: Mapping[str, Kernel], single: bool) -> Iterator[Definition]:
+    """The functions of functions.h that kernels call: lanes_NAME and each_NAME."""
+    words = sorted({word for kernel in kernels.values() for word in kernel.words})
+    for word in words:
+        kind, _, name = word.partition("_")
+        if kind not in ("lanes", "each") or not name:
+            continue
+        two = name in ("pow", "atan2", "hypot", "fmod", "copysign")
+        given = "lanes x, lanes y" if two else "lanes x"
+        x, y = ("widened(x)", "widened(y)") if single else ("x", "y")
+        call = f"wide_{name}({x}, {y})" if two else f"wide_{name}({x})"
+        call = f"narrowed({call})" if single else call
+        if kind == "lanes":
+            yield Definition(word, f"FUNCTION lanes {word}({given}) {{ return {call}; }}")
+            continue
+        arrays = "lanes *x, const lanes *y" if two else "lanes *x"
+        call = re.sub(r"\b([xy])\b", r"\1[i]", call)
+        yield Definition(
+            word,
+            f"FUNCTION void {word}({arrays}, int count, int one) {{\n  (void)one;\n"
+            f"  for (int i = 0; i < count; ++i) x[i] = {call};\n}}",
+        )

@@ -1,0 +1,45 @@
+"""Definitions in the words of a language."""
+
+from __future__ import annotations
+
+import re
+
+from neml2_capi.header.definitions import Definition
+
+
+def _underscored(words: str) -> dict[str, str]:
+    return {word: f"{word}_" for word in words.split()}
+
+
+#: Words of a language that are none of C: names in kernels get an underscore.
+_OF_CPP = _underscored(
+    "and asm bitand bitor bool catch class compl concept constexpr decltype delete explicit export "
+    "friend mutable namespace new noexcept not nullptr operator or private protected public "
+    "requires this throw try typeid typename using virtual wchar_t xor"
+)
+_OF_OPENCL = _underscored(
+    "bool complex constant event_t generic global half imaginary kernel local pipe private quad "
+    "read_only read_write sampler_t size_t uchar uint ulong ushort write_only"
+)
+_OPENCL_TYPES = {"int32_t": "int", "uint64_t": "ulong"}
+
+
+def in_cpp(definition: Definition) -> str:
+    """A member of `struct law`; tables stand in the function that reads them."""
+    definition = definition.renamed(_OF_CPP)
+    text = re.sub(r"\b(GLOBAL|TABLE) ", "", definition.text)
+    text = re.sub(r"\b(FUNCTION|INLINE)\b", "NEML2_FUNCTION static", text)
+    tables = [f"\n  static const {t.type} {t.name}[] = {t.values};" for t in definition.tables]
+    return text.replace(") {", f") {{{''.join(tables)}", 1)
+
+
+def in_opencl(definition: Definition) -> str:
+    """A function of the program, with the tables that it reads before it."""
+    names = {t.name: f"{definition.name}_{t.name}" for t in definition.tables}
+    made = definition.renamed({**_OF_OPENCL, **names})
+    text = re.sub(r"\bGLOBAL\b", "__global", re.sub(r"\bTABLE\b", "__constant", made.text))
+    tables = [
+        f"__constant {_OPENCL_TYPES.get(t.type, t.type)} {t.name}[] = {t.values};"
+        for t in made.tables
+    ]
+    return "\n".join([*tables, re.sub(r"\b(FUNCTION|INLINE)\b", "NEML2_FUNCTION", text)])

@@ -1,0 +1,183 @@
+"""The functions of a law at one point, in words that C++ and OpenCL C share."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from neml2_capi.engine.description import attributes, point_shape
+from neml2_capi.header.chains import Block, Chains
+from neml2_capi.header.definitions import Definition, chosen, definitions, needed, of_one
+from neml2_capi.header.kernels import Kernel, calls_of
+from neml2_capi.header.walk import Walk
+from neml2_capi.kernels.folder import C, KernelError
+from neml2_capi.model.model import Model
+
+TEXT = Path(__file__).parent / "text"
+#: What text/ has instead of the headers of kernels.
+_OWN = re.findall(
+    r"\w+",
+    "INLINE FUNCTION real lanes mask wide wide_mask wide_bits fill where absolute square_root "
+    "round_down wide_fill wide_where wide_absolute wide_square_root is_odd upper_half",
+)
+#: The words of text/rules.inc for one point.
+_RULES = {
+    r"//.*": "",
+    r"const (\w+)& ": r"const \1 ",
+    r"Numbers::number\(": "wide_fill(",
+    r"Numbers::status\(": "(",
+    r"Numbers::": "",
+    r"\bMask\b": "mask",
+    r"\bNorm\b": "wide",
+    r"\bStatus\b": "int",
+    r"\bSettings\b": "settings",
+    r"\bNEML2_NOT_CONVERGED\b": "not_converged",
+    r"\bNEML2_SINGULAR\b": "singular_system",
+}
+#: What the walk declares, if it has the word.
+_VARIABLES = {
+    "report": ("of_system",),
+    "int": ("status",),
+    "mask": ("singular", "settled"),
+    "wide": ("norm", "first", "before", "slope", "alpha", "difference", "made"),
+    "lanes": ("trial",),
+}
+
+
+@dataclass(frozen=True)
+class Law:
+    """A model at one point: what it is, its functions, and what it has side by side."""
+
+    model: Model
+    described: Any
+    definitions: list[Definition]
+    derives: bool
+    single: bool
+    inputs: int
+    parameters: int
+    outputs: int
+
+
+def law_of(
+    model: Model, kernels: Mapping[str, Kernel], missing: Mapping[str, str], derive: bool
+) -> Law:
+    """The functions of a model, with its derivatives if there are some and they are wanted.
+
+    KernelError if it has no kernel for something.
+    """
+    described = attributes(model.describe())
+    single, derives = model.dtype == "float32", derive and bool(described.derivatives)
+    walk = Walk(model, described, kernels, missing, derives)
+    one = len(described.segments) == 1 and described.segments[0].kind == "forward"
+    chains = Chains(walk, one) if derives else None
+    for segment in described.segments:
+        links = walk.add(segment)
+        if chains:
+            chains.push(links)
+    sizes = [
+        sum(math.prod(point_shape(v)) for v in of)
+        for of in (model.inputs, model.parameters, model.outputs)
+    ]
+    own = [*walk.functions, _walk(walk, model, chains, sizes)]
+    of_kernels = [function for kernel in kernels.values() for function in kernel.functions]
+    known = [*_known(single), *calls_of(kernels, single), *of_kernels, *own]
+    return Law(model, described, needed(["walk"], known), derives, single, *sizes)
+
+
+def _known(single: bool) -> Iterator[Definition]:
+    """What kernels and the walk may call; each follows what it calls."""
+    found = list(definitions(chosen((TEXT / "common.h").read_text(encoding="utf-8"), single)))
+    for header in ("lanes.h", "powers.h", "trigonometry.h", "special.h"):
+        made = definitions(chosen((C / header).read_text(encoding="utf-8"), single))
+        found += [of_one(d) for d in made if d.name not in _OWN]
+    rules = (TEXT / "rules.inc").read_text(encoding="utf-8")
+    for pattern, word in _RULES.items():
+        rules = re.sub(pattern, word, rules)
+    of_newton = list(definitions(rules))
+    names = {d.name: f"newton_{d.name}" for d in of_newton}
+    of_newton = [d.with_calls(names) for d in of_newton]
+    macros = {d.name: d.text for d in found if d.is_macro}
+    for definition in [*found, *of_newton]:
+        if not definition.is_macro:
+            yield definition.renamed(macros)
+
+
+def _walk(walk: Walk, model: Model, chains: Chains | None, sizes: list[int]) -> Definition:
+    """The function walk(): all segments, then outputs, derivatives and the report."""
+    blocks = chains.blocks() if chains else []
+    _finish(walk, model, blocks, sizes)
+    words = {word for line in walk.text.lines for word in re.findall(r"(?<!\.)\b\w+", line)}
+    declared = [
+        f"  {kind} {name};" for kind, names in _VARIABLES.items() for name in names if name in words
+    ]
+    declared += ["  report all = new_report(ok);", "  int failed;", "  mask bad, given;"]
+    if blocks:
+        declared.append("  const int derive = tangent != 0;")
+    for name, needs in (("tangent", blocks), ("stride", blocks), ("p", "p" in words)):
+        if not needs:
+            declared.append(f"  (void){name};")
+    if "rules" not in words:
+        declared.append("  (void)rules;")
+    return walk.text.function(
+        "FUNCTION void walk(const lanes *x, const lanes *p, lanes *y, GLOBAL real *tangent, "
+        "int64_t stride,\n                   const settings rules, report *told)",
+        declared,
+    )
+
+
+def _finish(walk: Walk, model: Model, blocks: list[Block], sizes: list[int]) -> None:
+    """Outputs, derivatives and the status of the point, by the rule of model::Marks."""
+    text, (inputs, parameters, outputs) = walk.text, sizes
+    text.line("")
+    offset, rows = 0, {}
+    for variable, boundary in zip(walk.described.outputs, model.outputs, strict=True):
+        value = walk.value(variable.name)
+        if value.components != math.prod(point_shape(boundary)):
+            raise KernelError(f"{variable.name}: its kernel has another shape than its package")
+        to = f"y + {offset}" if offset else "y"
+        text.line(f"copy({value.pointer}, {to}, {value.components});")
+        rows[variable.name] = offset
+        offset += value.components
+    text.line("failed = all.status > non_finite;")
+    text.line(f"bad = are_not_finite(y, {outputs});")
+    if blocks:
+        text.begin("if (derive)")
+        for block in blocks:
+            if block.at:
+                given = f"{block.at.pointer}, {block.stride}, {block.rows}, {block.columns}"
+                text.line(f"bad = bad | block_is_not_finite({given});")
+        text.end()
+    text.line("if (bad && all.status == ok) all.status = non_finite;")
+    text.line(f"given = are_not_finite(x, {inputs});")
+    missing = f"have_no_number(x, {inputs})"
+    if parameters:
+        text.line(f"given = given | are_not_finite(p, {parameters});")
+        missing = f"({missing} | have_no_number(p, {parameters}))"
+    text.line(f"if (given && (failed || {missing})) all.status = non_finite;")
+    for name, variable in ((v.name, v) for v in walk.described.inputs):
+        before = walk.inputs.get(f"{name}~1")
+        if before and not variable.base_shape and before.components == 1:
+            now = walk.inputs[name].element(0)
+            text.begin(f"if (all.iterations == 0 && {now} == {before.element(0)})")
+            text.line("given = given | !is_finite(wide_fill(all.residual_norm));")
+            text.end()
+    text.line("if (failed && given) all.suggested_cut = 1.0;")
+    text.line(f"if (failed) invalidate(y, {outputs});")
+    if not blocks:
+        text.line("*told = all;")
+        return
+    text.begin("if (derive)")
+    for block in blocks:
+        at = rows[block.output] * inputs + walk.inputs[block.input].offset
+        to = f"tangent + {at} * stride" if at else "tangent"
+        size = f"{block.rows}, {block.columns}, {inputs}, failed, {to}, stride"
+        if block.at:
+            text.line(f"write({block.at.pointer}, {block.stride}, {size});")
+        else:
+            text.line(f"write_zeros({size});")
+    text.end()
+    text.line("*told = all;")

@@ -1,0 +1,199 @@
+/* What both languages have beside the numbers. */
+
+FUNCTION wide_mask is_odd(wide_bits quadrant) { return (quadrant & 1) != 0; }
+
+FUNCTION mask is_finite(wide x) { return x - x == 0.0; }
+
+FUNCTION void copy(const lanes *from, lanes *to, int count) {
+  for (int i = 0; i < count; ++i) to[i] = from[i];
+}
+
+FUNCTION void clear(lanes *to, int count) {
+  for (int i = 0; i < count; ++i) to[i] = fill(0);
+}
+
+FUNCTION wide norm_of(const lanes *x, int count) {
+  wide sum = wide_fill(0.0);
+  for (int i = 0; i < count; ++i) sum += widened(x[i]) * widened(x[i]);
+  return wide_square_root(sum);
+}
+
+FUNCTION wide product_with(const lanes *x, const lanes *y, int count) {
+  wide sum = wide_fill(0.0);
+  for (int i = 0; i < count; ++i) sum += widened(x[i]) * widened(y[i]);
+  return sum;
+}
+
+FUNCTION wide distance_of(const lanes *x, const lanes *y, int count) {
+  wide sum = wide_fill(0.0);
+  for (int i = 0; i < count; ++i) {
+    const wide difference = widened(x[i] - y[i]);
+    sum += difference * difference;
+  }
+  return wide_square_root(sum);
+}
+
+/* Adds a block of derivatives times directions, `count` side by side, to others. */
+FUNCTION void push(const lanes *block, int stride, int rows, int columns, const lanes *from, int count, lanes *to) {
+  for (int r = 0; r < rows; ++r)
+    for (int k = 0; k < count; ++k) {
+      lanes sum = to[r * count + k];
+      for (int c = 0; c < columns; ++c) sum += block[r * stride + c] * from[c * count + k];
+      to[r * count + k] = sum;
+    }
+}
+
+/* The same with columns of the unit matrix. */
+FUNCTION void push_unit(const lanes *block, int stride, int rows, int columns, int count, lanes *to) {
+  for (int r = 0; r < rows; ++r)
+    for (int c = 0; c < columns; ++c) to[r * count + c] += block[r * stride + c];
+}
+
+/* Sets the entries of a matrix that a kernel stores. */
+FUNCTION void place(const lanes *stored, TABLE const int *places, int count, lanes *matrix) {
+  for (int i = 0; i < count; ++i) matrix[places[i]] = stored[i];
+}
+
+/* Adds to a Jacobian (n, n) what residuals depend on through `count` auxiliary unknowns w: dr/dw dw/du. Each w depends on
+   unknowns and on those before it. `slopes` is room for dw/du. */
+FUNCTION void substitute(const lanes *by, TABLE const int *by_places, int by_stored, const lanes *of,
+                         TABLE const int *of_places, int of_stored, int n, int count, lanes *slopes, lanes *matrix) {
+  const int width = n + count;
+  clear(slopes, n * count);
+  for (int i = 0; i < of_stored; ++i)
+    if (of_places[i] % width < n) slopes[of_places[i] / width * n + of_places[i] % width] = of[i];
+  for (int i = 0; i < of_stored; ++i) {
+    const int row = of_places[i] / width, column = of_places[i] % width - n;
+    for (int k = 0; column >= 0 && k < n; ++k) slopes[row * n + k] += of[i] * slopes[column * n + k];
+  }
+  for (int i = 0; i < by_stored; ++i) {
+    const int row = by_places[i] / count, column = by_places[i] % count;
+    for (int k = 0; k < n; ++k) matrix[row * n + k] += by[i] * slopes[column * n + k];
+  }
+}
+
+/* Division by a pivot: by its reciprocal, unless one of the two has lost digits to underflow. */
+FUNCTION lanes divided(lanes x, lanes pivot, lanes reciprocal, mask exact) {
+  return where(exact, x / pivot, x * reciprocal);
+}
+
+FUNCTION mask needs_division(lanes pivot) {
+#ifdef NEML2_KERNEL_FLOAT
+  const lanes least = fill(0x1p-126f);
+#else
+  const lanes least = fill(0x1p-1022);
+#endif
+  const lanes size = absolute(pivot);
+  return !((size >= least) & (size <= fill(1) / least));
+}
+
+FUNCTION void swap_rows(lanes *a, lanes *b, int count) {
+  for (int j = 0; j < count; ++j) {
+    const lanes old = a[j];
+    a[j] = b[j];
+    b[j] = old;
+  }
+}
+
+/* Solves A x = b for `sides` right-hand sides: A is (n, n), b (n, sides), row-major, and both are overwritten, b with x. By
+   the order of Crout; a row is exchanged if its pivot is less than a tenth of the largest of its column (threshold
+   pivoting: Duff, Erisman and Reid, Direct Methods for Sparse Matrices, 2nd ed., 2017, chapter 7). Tells whether A is
+   singular; x is NaN then. */
+FUNCTION mask solve(lanes *a, lanes *b, int n, int sides) {
+  mask singular = 0 != 0;
+  for (int k = 0; k < n; ++k) {
+    for (int i = k; i < n; ++i)
+      for (int m = 0; m < k; ++m) a[i * n + k] -= a[i * n + m] * a[m * n + k];
+    lanes largest = fill(0);
+    int row = k;
+    for (int i = k + 1; i < n; ++i) {
+      const lanes size = absolute(a[i * n + k]);
+      if (size > largest) largest = size;
+    }
+    if (absolute(a[k * n + k]) < narrowed(wide_fill(0.1)) * largest) {
+      largest = absolute(a[k * n + k]);
+      for (int i = k + 1; i < n; ++i)
+        if (absolute(a[i * n + k]) > largest) {
+          largest = absolute(a[i * n + k]);
+          row = i;
+        }
+      if (row != k) {
+        swap_rows(a + k * n, a + row * n, n);
+        swap_rows(b + k * sides, b + row * sides, sides);
+      }
+    }
+    const lanes pivot = a[k * n + k], reciprocal = fill(1) / pivot;
+    const mask exact = needs_division(pivot);
+    singular = singular | (pivot == 0);
+    for (int i = k + 1; i < n; ++i) {
+      const lanes factor = divided(a[i * n + k], pivot, reciprocal, exact);
+      a[i * n + k] = factor;
+      for (int j = 0; j < sides; ++j) b[i * sides + j] -= factor * b[k * sides + j];
+    }
+    for (int j = k + 1; j < n; ++j)
+      for (int m = 0; m < k; ++m) a[k * n + j] -= a[m * n + j] * a[k * n + m];
+  }
+  for (int k = n - 1; k >= 0; --k) {
+    const lanes pivot = a[k * n + k], reciprocal = fill(1) / pivot;
+    const mask exact = needs_division(pivot);
+    for (int j = 0; j < sides; ++j) b[k * sides + j] = divided(b[k * sides + j], pivot, reciprocal, exact);
+    for (int i = 0; i < k; ++i)
+      for (int j = 0; j < sides; ++j) b[i * sides + j] -= a[i * n + k] * b[k * sides + j];
+  }
+  for (int i = 0; i < n * sides; ++i) b[i] = where(singular, fill(real_no_number()), b[i]);
+  return singular;
+}
+
+FUNCTION mask are_not_finite(const lanes *x, int count) {
+  mask found = 0 != 0;
+  for (int i = 0; i < count; ++i) found = found | (x[i] - x[i] != 0);
+  return found;
+}
+
+FUNCTION mask have_no_number(const lanes *x, int count) {
+  mask found = 0 != 0;
+  for (int i = 0; i < count; ++i) found = found | (x[i] != x[i]);
+  return found;
+}
+
+FUNCTION mask block_is_not_finite(const lanes *block, int stride, int rows, int columns) {
+  mask found = 0 != 0;
+  for (int r = 0; r < rows; ++r) found = found | are_not_finite(block + r * stride, columns);
+  return found;
+}
+
+FUNCTION void invalidate(lanes *x, int count) {
+  for (int i = 0; i < count; ++i) x[i] = fill(real_no_number());
+}
+
+/* Writes a block of derivatives into rows of `width`, whose numbers are `apart`; NaN if the point failed. */
+FUNCTION void write(const lanes *block, int stride, int rows, int columns, int width, int failed, GLOBAL real *to,
+                    int64_t apart) {
+  for (int r = 0; r < rows; ++r)
+    for (int c = 0; c < columns; ++c)
+      to[(r * width + c) * apart] = as_real(where(failed != 0, fill(real_no_number()), block[r * stride + c]));
+}
+
+FUNCTION void write_zeros(int rows, int columns, int width, int failed, GLOBAL real *to, int64_t apart) {
+  for (int r = 0; r < rows; ++r)
+    for (int c = 0; c < columns; ++c)
+      to[(r * width + c) * apart] = as_real(where(failed != 0, fill(real_no_number()), fill(0)));
+}
+
+FUNCTION report new_report(int status) {
+  report made;
+  made.status = status;
+  made.iterations = 0;
+  made.residual_norm = 0.0;
+  made.suggested_cut = 1.0;
+  return made;
+}
+
+/* Adds the report of a system to those before. */
+FUNCTION void add_report(report *all, report later) {
+  const wide norm = wide_fill(all->residual_norm), cut = wide_fill(all->suggested_cut);
+  all->status = newton_joined_status(all->status, later.status);
+  all->iterations += later.iterations;
+  all->residual_norm = plain(newton_joined_norm(norm, wide_fill(later.residual_norm)));
+  all->suggested_cut = plain(newton_joined_cut(cut, wide_fill(later.suggested_cut)));
+}

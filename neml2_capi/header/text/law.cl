@@ -1,0 +1,50 @@
+$head
+#ifdef __FAST_RELAXED_MATH__
+#error "this text needs IEEE arithmetic: build without -cl-fast-relaxed-math"
+#endif
+#if __OPENCL_C_VERSION__ < 120
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+#pragma OPENCL FP_CONTRACT OFF
+#define NEML2_FUNCTION static inline
+#define NEML2_FUSED 1
+
+typedef $real real;
+enum { undecided = -1, ok = 0, non_finite = 1, not_converged = 2, singular_system = 3 };
+
+/* Of Newton's method. */
+typedef struct settings {
+$settings
+} settings;
+
+/* What became of a point. */
+typedef struct report {
+  int status;           /* 0: good; 1: a result is not finite; 2: it did not converge; 3: its system is singular */
+  int iterations;       /* of Newton's method, all systems together */
+  double residual_norm; /* the greatest of the systems */
+  double suggested_cut; /* the factor by which to cut the increment of a point that failed; else 1 */
+} report;
+
+$numbers
+
+$functions
+/* One work item for each point. Arrays are [component][point]; parameters have one value each, unless they vary. `tangent`
+   may be null; entries of derivatives that were not compiled are left as they are. `reports` is [2][point], status and
+   iterations. Results of points that failed are NaN. */
+__kernel void neml2_update(long points, __global const real *inputs, __global const real *parameters, long parameters_vary,
+                           __global real *outputs, __global real *tangent, __global int *reports, __global double *norms,
+                           double atol, double rtol, double divtol, long miters) {
+  const long i = get_global_id(0);
+  if (i >= points) return;
+  settings rules;
+$rules
+  lanes x[$num_inputs], p[$num_parameters], y[$num_outputs];
+  report told;
+  for (int c = 0; c < $num_inputs; ++c) x[c] = inputs[c * points + i];
+$load_parameters
+  walk(x, p, y, tangent ? tangent + i : 0, points, rules, &told);
+  for (int c = 0; c < $num_outputs; ++c) outputs[c * points + i] = as_real(y[c]);
+  reports[i] = told.status;
+  reports[points + i] = told.iterations;
+  norms[i] = told.residual_norm;
+}

@@ -1,0 +1,134 @@
+$head
+#ifndef NEML2_LAW_$name
+#define NEML2_LAW_$name
+
+#if defined(__FAST_MATH__) || defined(__USE_FAST_MATH__) || defined(_M_FP_FAST)
+#error "this header needs IEEE arithmetic: compile without -ffast-math, /fp:fast and --use_fast_math"
+#endif
+#if defined(__FLT_EVAL_METHOD__) && (__FLT_EVAL_METHOD__ == 1 || __FLT_EVAL_METHOD__ == 2)
+#error "this header needs numbers that are rounded as they are: compile with -mfpmath=sse"
+#endif
+/* What stands before each function: __host__ __device__ or KOKKOS_INLINE_FUNCTION, for example. */
+#ifndef NEML2_FUNCTION
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define NEML2_FUNCTION __host__ __device__
+#else
+#define NEML2_FUNCTION
+#endif
+#endif
+#if defined(__CUDA_ARCH__) || defined(__NVPTX__) || defined(__AMDGCN__) || defined(__SPIR__) || defined(__SPIRV__)
+#define NEML2_ON_DEVICE 1
+#else
+#define NEML2_ON_DEVICE 0
+#endif
+#if NEML2_ON_DEVICE || defined(__FMA__) || defined(__aarch64__)
+#define NEML2_FUSED 1
+#else
+#define NEML2_FUSED 0
+#endif
+#if !defined(__GNUC__) && !defined(__CUDACC_RTC__)
+#include <cmath>
+#endif
+
+namespace $name {
+/* Another law of the same name may be linked with this one. */
+inline namespace law_$checksum {
+
+using real = $real;
+
+/* What a point is given. */
+struct inputs {
+$inputs
+};
+
+/* What becomes of it. */
+struct outputs {
+$outputs
+};
+
+/* Constants of the material: the model's own, if nothing is said. */
+struct parameters {
+$parameters
+};
+
+/* Derivatives of outputs with respect to inputs, both side by side: entry (i, j) is values[i * columns + j]. Derivatives that
+   were not compiled are left as they are. */
+struct tangent {
+  static constexpr int rows = $num_outputs, columns = $num_inputs;
+  real values[$num_outputs * $num_inputs];
+$derivatives
+};
+
+/* Of Newton's method: the model's own, if nothing is said. */
+struct settings {
+$settings
+};
+
+/* What became of a point. Results of a point that failed, of status 2 or 3, are NaN. */
+struct report {
+  int status;            /* 0: good; 1: a result is not finite; 2: it did not converge; 3: its system is singular */
+  int iterations;        /* of Newton's method, all systems together */
+  double residual_norm;  /* the greatest of the systems */
+  double suggested_cut;  /* the factor by which to cut the increment of a point that failed; else 1 */
+};
+
+/* The functions behind update(). */
+struct law {
+enum { undecided = -1, ok = 0, non_finite = 1, not_converged = 2, singular_system = 3 };
+
+$numbers
+
+$functions
+};
+
+/* Evaluates a point, and its derivatives if there is a place for them. */
+[[maybe_unused]] NEML2_FUNCTION static report update(const inputs &in, outputs &out, tangent *derivatives = nullptr,
+                                                     const parameters &constants = parameters(),
+                                                     const settings &rules = settings()) {
+  law::lanes x[$num_inputs], p[$num_parameters], y[$num_outputs];
+  report told;
+$load
+  law::walk(x, p, y, derivatives ? derivatives->values : nullptr, 1, rules, &told);
+$store
+  return told;
+}
+
+/* Evaluates point i of `points`, whose arrays are [component][point], with the components of the structures one after the
+   other. Parameters have one value each, or are [component][point] if they vary. `tangent` may be null; `reports` is
+   [2][point], status and iterations; `norms` is [point]. */
+[[maybe_unused]] NEML2_FUNCTION static void update_point(long long i, long long points, const real *inputs,
+                                                         const real *parameters, bool parameters_vary, real *outputs,
+                                                         real *tangent, int *reports, double *norms,
+                                                         const settings &rules = settings()) {
+  law::lanes x[$num_inputs], p[$num_parameters], y[$num_outputs];
+  report told;
+  for (int c = 0; c < $num_inputs; ++c) x[c] = inputs[c * points + i];
+$load_parameters
+  law::walk(x, p, y, tangent ? tangent + i : nullptr, points, rules, &told);
+  for (int c = 0; c < $num_outputs; ++c) outputs[c * points + i] = law::as_real(y[c]);
+  reports[i] = told.status;
+  reports[points + i] = told.iterations;
+  norms[i] = told.residual_norm;
+}
+
+}  // namespace law_$checksum
+}  // namespace $name
+
+/* A kernel with a thread for each point, if NEML2_KERNEL says how one is declared: extern "C" __global__, for example. */
+#ifdef NEML2_KERNEL
+NEML2_KERNEL void neml2_update(long points, const $real *inputs, const $real *parameters, long parameters_vary,
+                               $real *outputs, $real *tangent, int *reports, double *norms, double atol, double rtol,
+                               double divtol, long miters) {
+  const long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+  $name::settings rules;
+  rules.atol = atol;
+  rules.rtol = rtol;
+  rules.divtol = divtol;
+  rules.miters = miters;
+  if (i < points)
+    $name::update_point(i, points, inputs, parameters, parameters_vary != 0, outputs, tangent, reports, norms, rules);
+}
+#endif
+#undef NEML2_ON_DEVICE
+#undef NEML2_FUSED
+#endif

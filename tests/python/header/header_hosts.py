@@ -1,0 +1,172 @@
+"""Headers of laws in a host program, and what lanes give for the same points."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from kernel_setup import with_kernels
+from numpy.typing import NDArray
+from states import RECORDED, repeated, state_of
+
+from neml2_capi import ConvergenceError, Model, examples
+from neml2_capi.header import header
+
+HOST = Path(__file__).with_name("host.cpp")
+WARNINGS = ("-std=c++17", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror")
+#: With fused multiply-adds, which compilers make of products and sums if nothing hinders them.
+FUSING = ("-O3", "-march=haswell")
+POINTS = 61
+
+Array = NDArray[Any]
+Arrays = Mapping[str, Array]
+
+
+@dataclass
+class Results:
+    """Of points: components first, points last."""
+
+    outputs: Array
+    tangent: Array
+    status: Array
+    iterations: Array
+    norm: Array
+    cut: Array
+
+
+def opened(name: str) -> Model:
+    """A model of the tests, or an example of the package, that runs on its kernels alone."""
+    root = examples.path(name.removeprefix("example ")) if " " in name else with_kernels(name)
+    model = Model(root, dtype="float32" if name.endswith("float32") else "float64")
+    model.options["kernels"] = "required"
+    if f"{name}/solver" in RECORDED:
+        for option, value in zip(
+            ("atol", "rtol", "miters"), RECORDED[f"{name}/solver"], strict=True
+        ):
+            model.options[option] = value
+    return model
+
+
+def text_of(model: Model, language: str = "c++", **options: Any) -> str:
+    root = Path(model.describe()["leaf"]).parents[1]
+    return header(root, model, language, "law", **options)
+
+
+def points_of(name: str, model: Model) -> dict[str, Array]:
+    """States of the model, and points that fail: NaN, infinities, loads that are far too large."""
+    inputs = repeated(state_of(name.removeprefix("example "), model), POINTS)
+    for k, value in enumerate(inputs.values()):
+        rows = value.reshape(POINTS, -1)
+        rows[(3 * k) % POINTS, 0] = np.nan
+        rows[(3 * k + 1) % POINTS, 0] = np.inf
+        rows[(3 * k + 2) % POINTS] *= 1e6
+        rows[(5 * k + 17) % POINTS] *= -30.0
+        rows[(5 * k + 18) % POINTS] *= 0.0
+    return inputs
+
+
+def size_of(variable: Any) -> int:
+    return math.prod((*variable.sub_batch_shape, *variable.base_shape))
+
+
+def side_by_side(arrays: Sequence[Array], dtype: Any) -> Array:
+    """(components, points), without a gap."""
+    rows = [np.asarray(array).reshape(len(array), -1) for array in arrays]
+    return np.ascontiguousarray(np.concatenate(rows, axis=1).T.astype(dtype))
+
+
+def built(text: str, folder: Path, compiler: str, *options: str) -> ctypes.CDLL:
+    """A host with the header, as a shared object of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "law.hpp").write_text(text)
+    made = folder / f"{compiler}{''.join(options)}.so".replace("/", "_")
+    words = [compiler, *WARNINGS, *options, "-shared", "-fPIC", "-DHEADER=<law.hpp>", "-DLAW=law"]
+    subprocess.run([*words, f"-I{folder}", str(HOST), "-o", str(made)], check=True)
+    return ctypes.CDLL(str(made))
+
+
+def evaluated(host: ctypes.CDLL, model: Model, inputs: Arrays, way: str = "by_arrays") -> Results:
+    """What the host gives for the points."""
+    x = side_by_side([inputs[v.name] for v in model.inputs], model.dtype)
+    points = x.shape[1]
+    rows = sum(map(size_of, model.outputs))
+    results = Results(
+        np.zeros((rows, points), model.dtype),
+        np.zeros((rows, len(x), points), model.dtype),
+        np.zeros(2 * points, np.int32),
+        np.zeros(points, np.int32),
+        np.zeros(points),
+        np.ones(points),
+    )
+    arrays = [results.outputs, results.tangent, results.status, results.norm]
+    pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in arrays]
+    if not model.derivatives:
+        pointers[1] = ctypes.c_void_p()
+    given = x.ctypes.data_as(ctypes.c_void_p)
+    if way == "by_structures":
+        cuts = results.cut.ctypes.data_as(ctypes.c_void_p)
+        host.by_structures(ctypes.c_longlong(points), given, *pointers, cuts)
+    else:
+        stored = [np.ravel(value) for value in model.named_parameters().values()]
+        p = np.concatenate([*stored, np.zeros(1)]).astype(model.dtype)
+        settings = [ctypes.c_double(model.options[k]) for k in ("atol", "rtol", "divtol")]
+        host.by_arrays(
+            ctypes.c_longlong(points),
+            *(given, p.ctypes.data_as(ctypes.c_void_p), ctypes.c_int(0)),
+            *pointers,
+            *settings,
+            ctypes.c_longlong(int(model.options["miters"])),
+        )
+    results.status, results.iterations = results.status[:points], results.status[points:]
+    return results
+
+
+def in_lanes(model: Model, inputs: Arrays) -> Results:
+    """What the library gives on kernels. Derivatives that were not compiled are zero."""
+    outputs: Any
+    report: Any
+    blocks: Any
+    (outputs, report), blocks = model.evaluate(inputs), {}
+    if model.derivatives:
+        try:
+            outputs, blocks = model.jacobian(inputs)
+        except ConvergenceError as error:
+            outputs, blocks, report = error.outputs, error.derivatives, error.report
+    values = side_by_side([outputs[v.name] for v in model.outputs], model.dtype)
+    firsts = [_firsts(of) for of in (model.outputs, model.inputs)]
+    columns = sum(map(size_of, model.inputs))
+    tangent = np.zeros((*values.shape[:1], columns, values.shape[1]), model.dtype)
+    for pair in model.derivatives:
+        row, column = firsts[0][pair.output], firsts[1][pair.variable]
+        block = np.asarray(blocks[pair.output][pair.variable])
+        shape = (size_of(model.outputs[pair.output]), size_of(model.inputs[pair.variable]))
+        block = np.broadcast_to(block.reshape(-1, *shape), (values.shape[1], *shape))
+        into = tangent[row : row + shape[0], column : column + shape[1]]
+        into[...] = np.moveaxis(block, 0, -1)
+    return Results(
+        values,
+        tangent,
+        report["status"],
+        report["iterations"],
+        report["residual_norm"],
+        report["suggested_cut"],
+    )
+
+
+def _firsts(variables: Any) -> dict[str, int]:
+    sizes = [size_of(v) for v in variables]
+    return {v.name: sum(sizes[:k]) for k, v in enumerate(variables)}
+
+
+def assert_same_bits(ours: Results, theirs: Results, points: Any = slice(None)) -> None:
+    """Of all that is told, but for bits of NaN, which a compiler chooses."""
+    for name in ("status", "iterations", "norm", "outputs", "tangent"):
+        a, b = (np.asarray(getattr(each, name))[..., points] for each in (ours, theirs))
+        same = (a == b) & (np.signbit(a) == np.signbit(b)) | (np.isnan(a) & np.isnan(b))
+        assert same.all(), (name, np.argwhere(~same)[:5], a[~same][:5], b[~same][:5])

@@ -1,0 +1,100 @@
+"""A header in a host program, beside lanes: the same bits, statuses and iterations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from header_hosts import (
+    FUSING,
+    assert_same_bits,
+    built,
+    evaluated,
+    in_lanes,
+    opened,
+    points_of,
+    text_of,
+)
+from kernel_setup import require_compiler
+
+from neml2_capi._ffi.library import lib
+
+pytestmark = pytest.mark.numbers
+
+#: Models of which every graph has a kernel; `substepping` and `ramped_bar` cut increments.
+CUT = ["substepping", "ramped_bar"]
+MODELS = [
+    "elasticity",
+    "elasticity_float32",
+    "elasticity_parameters",
+    "viscoplastic",
+    "combined_hardening",
+    "chaboche",
+    "isotropic_hardening",
+    "isotropic_hardening_parallel",
+    "radial_return",
+    "relaxation",
+    "polycrystal",
+    "crystal",
+    "gmres",
+    "bicgstab",
+    "warm_start",
+    "bar",
+    "transient",
+    *CUT,
+]
+#: Compilers and their options; the last is for what a program does that it may not.
+BUILDS = {
+    "g++ as it is": ("g++",),
+    "g++ with fused operations": ("g++", *FUSING),
+    "clang++ as it is": ("clang++",),
+    "clang++ with fused operations": ("clang++", *FUSING),
+    "clang++ that always fuses": ("clang++", *FUSING, "-ffp-contract=fast"),
+}
+CHECKED = [*FUSING, "-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all"]
+CHECKED += ["-Wno-maybe-uninitialized"]  # its own branches confuse gcc
+
+
+def compare(name: str, folder: Path, compiler: str, *options: str) -> None:
+    model = opened(name)
+    inputs = points_of(name, model)
+    ours = evaluated(built(text_of(model), folder, compiler, *options), model, inputs)
+    theirs = in_lanes(model, inputs)
+    good = ours.status <= lib.NEML2_NON_FINITE
+    assert good.sum() > 0 and (model.unknowns or (ours.status > 0).any())
+    if name in CUT:  # lanes leave points that fail in one step to packages, which cut increments
+        assert_same_bits(ours, theirs, good & (theirs.status <= lib.NEML2_NON_FINITE))
+        assert (theirs.iterations[~good] >= ours.iterations[~good]).all()
+    else:
+        assert_same_bits(ours, theirs)
+
+
+@pytest.mark.parametrize("build", ["g++ as it is", "g++ with fused operations"])
+def test_an_example_has_the_bits_of_lanes(build: str, tmp_path: Path) -> None:
+    compiler, *options = BUILDS[build]
+    compare("example isotropic_hardening", tmp_path, require_compiler(compiler), *options)
+
+
+@pytest.mark.full("each of five builds takes seconds")
+@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("name", MODELS)
+def test_models_have_the_bits_of_lanes(name: str, build: str, tmp_path: Path) -> None:
+    compiler, *options = BUILDS[build]
+    compare(name, tmp_path, require_compiler(compiler), *options)
+
+
+@pytest.mark.full("sanitizers take long to compile")
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "crystal"])
+def test_nothing_is_undefined(name: str, tmp_path: Path) -> None:
+    compare(name, tmp_path, require_compiler("g++"), *CHECKED)
+
+
+def test_structures_give_what_arrays_do(tmp_path: Path) -> None:
+    """By the stored parameters and settings, without derivatives where none are wanted."""
+    model = opened("example isotropic_hardening")
+    inputs = points_of("example isotropic_hardening", model)
+    host = built(text_of(model), tmp_path, "g++", "-O1")
+    theirs, ours = in_lanes(model, inputs), evaluated(host, model, inputs, "by_structures")
+    assert_same_bits(ours, theirs)
+    np.testing.assert_array_equal(ours.cut, theirs.cut)
