@@ -22,7 +22,7 @@ TEXT = Path(__file__).parent / "text"
 _OWN = re.findall(
     r"\w+",
     "INLINE FUNCTION real lanes mask wide wide_mask wide_bits fill where absolute square_root "
-    "round_down wide_fill wide_where wide_absolute wide_square_root is_odd upper_half",
+    "round_down wide_fill wide_where wide_absolute wide_square_root is_odd sign_where upper_half",
 )
 #: The words of text/rules.inc for one point.
 _RULES = {

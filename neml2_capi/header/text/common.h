@@ -2,6 +2,8 @@
 
 FUNCTION wide_mask is_odd(wide_bits quadrant) { return (quadrant & 1) != 0; }
 
+FUNCTION wide_bits sign_where(wide_mask condition) { return condition ? 0x8000000000000000 : 0; }
+
 FUNCTION mask is_finite(wide x) { return x - x == 0.0; }
 
 FUNCTION void copy(const lanes *from, lanes *to, int count) {

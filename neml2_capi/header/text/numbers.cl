@@ -8,12 +8,13 @@ typedef int mask;
 typedef int wide_mask;
 typedef ulong wide_bits;
 
+#define choose(condition, value, other) ((condition) ? (value) : (other))
+
 NEML2_FUNCTION double infinite(void) { return as_double(0x7ff0000000000000UL); }
 NEML2_FUNCTION double no_number(void) { return as_double(0x7ff8000000000000UL); }
 NEML2_FUNCTION real real_infinite(void) { return (real)infinite(); }
 NEML2_FUNCTION real real_no_number(void) { return (real)no_number(); }
-NEML2_FUNCTION wide_bits __attribute__((overloadable)) bits_of(double x) { return as_ulong(x); }
-NEML2_FUNCTION wide_bits __attribute__((overloadable)) bits_of(int x) { return x ? 0xffffffffffffffff : 0; }
+NEML2_FUNCTION wide_bits bits_of(wide x) { return as_ulong(x); }
 NEML2_FUNCTION int64_t words_of(wide x) { return as_long(x); }
 NEML2_FUNCTION wide wide_of(wide_bits x) { return as_double(x); }
 NEML2_FUNCTION wide number_of(ulong x) { return (double)x; }
@@ -21,12 +22,6 @@ NEML2_FUNCTION wide widened(lanes x) { return (double)x; }
 NEML2_FUNCTION lanes narrowed(wide x) { return (real)x; }
 NEML2_FUNCTION real as_real(lanes x) { return x; }
 NEML2_FUNCTION double plain(wide x) { return x; }
-NEML2_FUNCTION wide __attribute__((overloadable)) choose(mask condition, wide value, wide other) {
-  return condition ? value : other;
-}
-NEML2_FUNCTION int __attribute__((overloadable)) choose(mask condition, int value, int other) {
-  return condition ? value : other;
-}
 NEML2_FUNCTION lanes as_lanes(mask x) { return x ? (real)1 : (real)0; }
 NEML2_FUNCTION mask as_mask(lanes x) { return x != 0; }
 NEML2_FUNCTION wide fused(wide x, wide y, wide z) { return fma(x, y, z); }

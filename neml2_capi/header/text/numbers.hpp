@@ -129,7 +129,6 @@ typedef truth wide_mask;
 typedef uint64_t wide_bits;
 
 NEML2_FUNCTION static wide_bits bits_of(wide x) { return bits_of_double(x.value); }
-NEML2_FUNCTION static wide_bits bits_of(truth x) { return x ? 0xffffffffffffffff : 0; }
 NEML2_FUNCTION static int64_t words_of(wide x) { return static_cast<int64_t>(bits_of(x)); }
 NEML2_FUNCTION static wide wide_of(wide_bits x) { return double_of(x); }
 NEML2_FUNCTION static wide number_of(uint64_t x) { return static_cast<double>(x); }
@@ -150,5 +149,6 @@ NEML2_FUNCTION static wide wide_square_root(wide x) { return root(x.value); }
 NEML2_FUNCTION static lanes round_down(lanes x) { return down(x.value); }
 NEML2_FUNCTION static lanes fill(real x) { return x; }
 NEML2_FUNCTION static wide wide_fill(double x) { return x; }
+NEML2_FUNCTION static wide wide_fill(wide x) { return x; }
 NEML2_FUNCTION static lanes where(mask condition, lanes value, lanes other) { return condition ? value : other; }
 NEML2_FUNCTION static wide wide_where(mask condition, wide value, wide other) { return condition ? value : other; }

@@ -134,6 +134,9 @@ INLINE wide_mask is_integer(wide x) {
   return (size >= 0x1p52) | (((size + 0x1p52) - 0x1p52) == size);
 }
 
+/* The bit of the sign where a condition holds. */
+INLINE wide_bits sign_where(wide_mask condition) { return (wide_bits)condition & 0x8000000000000000; }
+
 FUNCTION wide wide_pow(wide x, wide y) {
   const wide infinity = wide_fill(__builtin_inf()), zero = wide_fill(0.0), one = wide_fill(1.0);
   const wide base = wide_absolute(x), size = wide_absolute(y);
@@ -152,7 +155,7 @@ FUNCTION wide wide_pow(wide x, wide y) {
   result = wide_where(base == infinity, wide_where(y > 0, infinity, zero), result);
   const wide_mask negative = (wide_mask)x < 0, whole = is_integer(y);
   const wide_mask odd = whole & ~is_integer(0.5 * y);
-  result = (wide)((wide_bits)result | ((wide_bits)(negative & odd) & 0x8000000000000000));
+  result = (wide)((wide_bits)result | sign_where(negative & odd));
   result = wide_where((x < 0) & (base < infinity) & ~whole, wide_fill(__builtin_nan("")), result);
   result = wide_where((x != x) | (y != y), x + y, result);
   return wide_where((y == 0) | (x == 1.0), one, result);

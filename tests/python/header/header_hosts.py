@@ -81,50 +81,88 @@ def side_by_side(arrays: Sequence[Array], dtype: Any) -> Array:
     return np.ascontiguousarray(np.concatenate(rows, axis=1).T.astype(dtype))
 
 
-def built(text: str, folder: Path, compiler: str, *options: str) -> ctypes.CDLL:
-    """A host with the header, as a shared object of its own."""
+def compiled(text: str, folder: Path, compiler: str, *options: str) -> Path:
+    """A host with the header."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "law.hpp").write_text(text)
-    made = folder / f"{compiler}{''.join(options)}.so".replace("/", "_")
-    words = [compiler, *WARNINGS, *options, "-shared", "-fPIC", "-DHEADER=<law.hpp>", "-DLAW=law"]
-    subprocess.run([*words, f"-I{folder}", str(HOST), "-o", str(made)], check=True)
-    return ctypes.CDLL(str(made))
+    made = folder / f"host{len(list(folder.iterdir()))}"
+    words = [compiler, *WARNINGS, *options, "-DHEADER=<law.hpp>", "-DLAW=law", f"-I{folder}"]
+    subprocess.run([*words, str(HOST), "-o", str(made)], check=True)
+    return made
 
 
-def evaluated(host: ctypes.CDLL, model: Model, inputs: Arrays, way: str = "by_arrays") -> Results:
-    """What the host gives for the points."""
-    x = side_by_side([inputs[v.name] for v in model.inputs], model.dtype)
-    points = x.shape[1]
-    rows = sum(map(size_of, model.outputs))
-    results = Results(
+def built(text: str, folder: Path, compiler: str, *options: str) -> ctypes.CDLL:
+    """The same as a shared object."""
+    return ctypes.CDLL(str(compiled(text, folder, compiler, *options, "-shared", "-fPIC")))
+
+
+def room_for(model: Model, points: int) -> Results:
+    rows, columns = (sum(map(size_of, of)) for of in (model.outputs, model.inputs))
+    return Results(
         np.zeros((rows, points), model.dtype),
-        np.zeros((rows, len(x), points), model.dtype),
+        np.zeros((rows, columns, points), model.dtype),
         np.zeros(2 * points, np.int32),
         np.zeros(points, np.int32),
         np.zeros(points),
         np.ones(points),
     )
-    arrays = [results.outputs, results.tangent, results.status, results.norm]
-    pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in arrays]
-    if not model.derivatives:
-        pointers[1] = ctypes.c_void_p()
-    given = x.ctypes.data_as(ctypes.c_void_p)
-    if way == "by_structures":
-        cuts = results.cut.ctypes.data_as(ctypes.c_void_p)
-        host.by_structures(ctypes.c_longlong(points), given, *pointers, cuts)
-    else:
-        stored = [np.ravel(value) for value in model.named_parameters().values()]
-        p = np.concatenate([*stored, np.zeros(1)]).astype(model.dtype)
-        settings = [ctypes.c_double(model.options[k]) for k in ("atol", "rtol", "divtol")]
-        host.by_arrays(
-            ctypes.c_longlong(points),
-            *(given, p.ctypes.data_as(ctypes.c_void_p), ctypes.c_int(0)),
-            *pointers,
-            *settings,
-            ctypes.c_longlong(int(model.options["miters"])),
-        )
+
+
+def stored(model: Model) -> Array:
+    """The parameters that a model has, and one number more."""
+    values = [np.ravel(value) for value in model.named_parameters().values()]
+    return np.concatenate([*values, np.zeros(1)]).astype(model.dtype)
+
+
+def split(results: Results) -> Results:
+    points = len(results.norm)
     results.status, results.iterations = results.status[:points], results.status[points:]
     return results
+
+
+def evaluated(
+    host: ctypes.CDLL, model: Model, inputs: Arrays, parameters: Array | None = None
+) -> Results:
+    """What the host gives for the points, by arrays; parameters may be (components, points)."""
+    x = side_by_side([inputs[v.name] for v in model.inputs], model.dtype)
+    p = stored(model) if parameters is None else np.ascontiguousarray(parameters, model.dtype)
+    results = room_for(model, x.shape[1])
+    host.by_arrays(
+        ctypes.c_longlong(x.shape[1]),
+        *(pointer(x), pointer(p), ctypes.c_int(p.ndim > 1), pointer(results.outputs)),
+        pointer(results.tangent) if model.derivatives else None,
+        *(pointer(results.status), pointer(results.norm)),
+        *(ctypes.c_double(model.options[k]) for k in ("atol", "rtol", "divtol")),
+        ctypes.c_longlong(int(model.options["miters"])),
+    )
+    return split(results)
+
+
+def evaluated_by_structures(host: ctypes.CDLL, model: Model, inputs: Arrays) -> Results:
+    x = side_by_side([inputs[v.name] for v in model.inputs], model.dtype)
+    results = room_for(model, x.shape[1])
+    arrays = (results.outputs, results.tangent, results.status, results.norm, results.cut)
+    host.by_structures(ctypes.c_longlong(x.shape[1]), pointer(x), *map(pointer, arrays))
+    return split(results)
+
+
+def evaluated_by_program(host: Path, model: Model, inputs: Arrays) -> Results:
+    x = side_by_side([inputs[v.name] for v in model.inputs], model.dtype)
+    results = room_for(model, x.shape[1])
+    head = [x.shape[1], *(model.options[k] for k in ("atol", "rtol", "miters"))]
+    given = np.array(head).tobytes() + x.tobytes() + stored(model)[:-1].tobytes()
+    done = subprocess.run([host], input=given, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    place = 0
+    for array in (results.outputs, results.tangent, results.status, results.norm):
+        made = np.frombuffer(done.stdout, array.dtype, array.size, place)
+        array[...] = made.reshape(array.shape)
+        place += made.nbytes
+    return split(results)
+
+
+def pointer(array: Array) -> ctypes.c_void_p:
+    return array.ctypes.data_as(ctypes.c_void_p)
 
 
 def in_lanes(model: Model, inputs: Arrays) -> Results:

@@ -1,8 +1,9 @@
-// A host of a header: points one after the other, by arrays and by structures. HEADER, LAW and, for derivatives, DERIVES
-// come from the command line.
+// A host of a header: points one after the other, by arrays and by structures. HEADER and LAW come from the command line.
 #include HEADER
 
+#include <cstdio>
 #include <cstring>
+#include <vector>
 
 namespace {
 
@@ -52,4 +53,30 @@ extern "C" void by_structures(long long points, const LAW::real* inputs, LAW::re
     norms[i] = told.residual_norm;
     cuts[i] = told.suggested_cut;
   }
+}
+
+// As a program, for sanitizers: points and atol, rtol and miters; then arrays as by_arrays() has them.
+int main() {
+  double head[4];
+  if (std::fread(head, sizeof head, 1, stdin) != 1) return 1;
+  const long long points = static_cast<long long>(head[0]), miters = static_cast<long long>(head[3]);
+  const auto components = [](std::size_t bytes) { return bytes / sizeof(LAW::real); };
+  const auto sized = [&](std::size_t rows) {
+    return std::vector<LAW::real>(rows * static_cast<std::size_t>(points) + 1);
+  };
+  std::vector<LAW::real> inputs = sized(LAW::tangent::columns), outputs = sized(LAW::tangent::rows);
+  std::vector<LAW::real> tangent = sized(LAW::tangent::rows * LAW::tangent::columns);
+  std::vector<LAW::real> parameters(components(sizeof(LAW::parameters)) + 1);
+  std::vector<int> reports(2 * static_cast<std::size_t>(points));
+  std::vector<double> norms(static_cast<std::size_t>(points));
+  const auto read = [](auto& array) { return std::fread(array.data(), sizeof array[0], array.size() - 1, stdin); };
+  if (read(inputs) != inputs.size() - 1 || (read(parameters), false)) return 1;
+  by_arrays(points, inputs.data(), parameters.data(), 0, outputs.data(), tangent.data(), reports.data(), norms.data(),
+            head[1], head[2], 1.7976931348623157e308, miters);
+  const auto write = [](const auto& array, std::size_t count) {
+    return std::fwrite(array.data(), sizeof array[0], count, stdout) == count;
+  };
+  const bool written = write(outputs, outputs.size() - 1) && write(tangent, tangent.size() - 1) &&
+                       write(reports, reports.size()) && write(norms, norms.size());
+  return written ? 0 : 1;
 }
