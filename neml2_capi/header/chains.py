@@ -68,10 +68,7 @@ class Chains:
         if known:
             self._text.begin("if (derive)")
             if links.system:
-                size = links.system.size
-                room = self._text.place(f"d_{links.system.name}", size * self.count)
-                self._add(known, dict.fromkeys([""], room))
-                made.update(self._through(links.system, room))
+                made.update(self._through(links.system, known))
             else:
                 rooms = {
                     x.output: self._text.place(f"d_{x.output}", x.rows * self.count)
@@ -98,9 +95,11 @@ class Chains:
                 to = to.from_(direction.first + local.column, 0)
                 text.line(f"push_unit({block}, {count}, {to.pointer});")
 
-    def _through(self, system: System, room: Place) -> dict[str, Direction]:
+    def _through(self, system: System, locals_: list[Local]) -> dict[str, Direction]:
         """The directions of unknowns, by the implicit function theorem."""
         text, count, made = self._text, self.count, {}
+        room = text.place(f"d_{system.name}", system.size * count)
+        self._add(locals_, {"": room})
         text.begin(f"for (int k = 0; k < {room.components}; ++k)")
         text.line(f"{room.array}[k] = -{room.array}[k];")
         text.end()
@@ -108,7 +107,7 @@ class Chains:
         if step and (count == 1 or step.kernel.prepares):
             self._by_steps(system, step, room)
         else:
-            system.solve_by_pivoting(text, room, count)
+            text.line(system.solve_by_pivoting(room, count))
         for part in system.groups.parts:
             at = room.from_(part.first * count, part.size * count)
             if not part.is_whole:
@@ -121,23 +120,24 @@ class Chains:
         return made
 
     def _by_steps(self, system: System, step: Run, room: Place) -> None:
-        """A direction is a Newton step more; with row pivoting if one is not trusted."""
-        text, n, count = self._text, system.size, self.count
-        solved = text.place(f"{system.name}_solved", n * count)
+        """A direction is a Newton step more; with row pivoting if the pivots are not trusted.
+
+        That is told of the Jacobian, so that the first direction tells it for all.
+        """
+        text, count = self._text, self.count
+        column = f"{room.array}[i * {count} + k]"
+        rows = f"for (int i = 0; i < {system.size}; ++i)"
         step.prepare(text)
         text.line("bad = 0 != 0;")
         text.begin(f"for (int k = 0; k < {count}; ++k)")
-        right, made = f"{room.array}[i * {count} + k]", f"{solved.array}[i * {count} + k]"
-        text.line(f"for (int i = 0; i < {n}; ++i) {system.r.array}[i] = {right};")
+        text.line(f"{rows} {system.r.array}[i] = {column};")
         step.call(text)
-        text.line(f"bad = bad | ({step.outputs[-1].element(0)} != 1);")
-        text.line(f"for (int i = 0; i < {n}; ++i) {made} = {system.step.array}[i];")
+        text.line(f"bad = {step.outputs[-1].element(0)} != 1;")
+        text.line("if (bad) break;")
+        text.line(f"{rows} {column} = {system.step.array}[i];")
         text.end()
-        text.begin("if (bad)")
-        system.solve_by_pivoting(text, room, count)
-        text.end("else")
-        text.copy(solved, room)
-        text.end()
+        text.line("if (bad)")
+        text.line(f"  {system.solve_by_pivoting(room, count)}")
 
     def blocks(self) -> list[Block]:
         """The blocks of the model, in the order of its derivatives."""

@@ -1,4 +1,4 @@
-"""Definitions in C, found in a text and written for one number instead of lanes.
+"""Definitions in C, found in a text.
 
 Kernels and the headers that they include are generated or formatted: a definition begins in the
 first column, and a function ends with a brace there.
@@ -10,18 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-#: A type in front of brackets is a cast; what each becomes.
-_CASTS = {
-    "lanes": "as_lanes",
-    "mask": "as_mask",
-    "wide": "wide_of",
-    "wide_bits": "bits_of",
-    "wide_mask": "words_of",
-    "double": "number_of",
-}
-_CAST = re.compile(rf"\(({'|'.join(_CASTS)})\)(?=[\w(])")
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_TABLE = re.compile(r"static const (\w+) (\w+)\[\] =\s*(\{[^}]*\});")
+_TABLE = re.compile(r"\s*static const (\w+) (\w+)\[\] =\s*(\{[^}]*\});")
 _BEGIN = re.compile(r"(INLINE|FUNCTION|static|typedef|const|#define)\b")
 
 
@@ -36,11 +26,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Definition:
-    """A function, a type or a macro with its text; tables stand apart."""
+    """A function, a type or a macro with its text; tables and the comment before stand apart."""
 
     name: str
     text: str
     tables: tuple[Table, ...] = ()
+    comment: str = ""
 
     @property
     def words(self) -> set[str]:
@@ -54,7 +45,7 @@ class Definition:
         """The same with other words."""
         text = _WORD.sub(lambda m: names.get(m[0], m[0]), self.text)
         tables = tuple(replace(t, name=names.get(t.name, t.name)) for t in self.tables)
-        return Definition(names.get(self.name, self.name), text, tables)
+        return replace(self, name=names.get(self.name, self.name), text=text, tables=tables)
 
     def with_calls(self, names: Mapping[str, str]) -> Definition:
         """The same with other names for functions, in calls and where they are defined."""
@@ -93,16 +84,24 @@ def chosen(text: str, single: bool) -> str:
 
 
 def definitions(text: str) -> Iterator[Definition]:
-    """The definitions of a text in their order, without comments."""
-    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    """The definitions of a text in their order, each with the comment right before it."""
+    comment: list[str] = []
     lines = iter(text.splitlines())
     for line in lines:
-        if not _BEGIN.match(line):
-            continue
-        body = [line]
-        while not _ends(body):
-            body.append(next(lines))
-        yield _definition("\n".join(body))
+        if line.startswith("/*"):
+            comment = [line]
+            while not comment[-1].rstrip().endswith("*/"):
+                comment.append(next(lines))
+        elif line.startswith("//"):
+            comment.append(line)
+        elif _BEGIN.match(line):
+            body = [line]
+            while not _ends(body):
+                body.append(next(lines))
+            yield replace(_definition("\n".join(body)), comment="\n".join(comment))
+            comment = []
+        else:
+            comment = []
 
 
 def _ends(body: Sequence[str]) -> bool:
@@ -120,7 +119,7 @@ def _definition(text: str) -> Definition:
     text = re.sub(r"^static (?!const)", "FUNCTION ", text)
     if text.startswith("#define"):
         _, name, *value = text.split(None, 2)
-        return Definition(name.split("(")[0], "".join(value).strip())
+        return Definition(name.split("(")[0], "".join(value).partition("/*")[0].strip())
     if text.startswith("typedef"):
         return Definition(re.findall(r"\w+", text)[-1], text)
     if text.startswith(("static const", "const")):
@@ -147,53 +146,3 @@ def needed(roots: Iterable[str], known: Sequence[Definition]) -> list[Definition
     for root in roots:
         add(root)
     return list(found.values())
-
-
-def of_one(definition: Definition) -> Definition:
-    """The definition for one number: neither loops over lanes nor casts of their bits."""
-    text = re.sub(r"for \(int l = 0; l < LANES; \+\+l\) ", "", definition.text)
-    text = text.replace("[l]", "")
-    text = re.sub(r"(\(real\))?__builtin_(nan|inf)\((\"\")?\)", _special, text)
-    text = text.replace("__builtin_fma(", "fused(").replace("~", "!")
-    text = without_casts(text)
-    return replace(definition, text=re.sub(r"\bdouble\b", "wide", text))
-
-
-def _special(match: re.Match[str]) -> str:
-    kind = "no_number" if match[2] == "nan" else "infinite"
-    return f"real_{kind}()" if match[1] else f"{kind}()"
-
-
-def without_casts(text: str) -> str:
-    """A text whose casts of numbers, masks and bits are calls."""
-    while match := _CAST.search(text):
-        begin = match.end()
-        end = _end_of_primary(text, begin)
-        inside = text[begin:end]
-        if inside.startswith("(") and _closing(inside, 0) == len(inside) - 1:
-            inside = inside[1:-1]
-        text = f"{text[: match.start()]}{_CASTS[match[1]]}({inside}){text[end:]}"
-    return text
-
-
-def _end_of_primary(text: str, begin: int) -> int:
-    """Where a name, a call, an element or brackets end that begin at a place."""
-    end = begin
-    if text[begin] != "(":
-        word = re.compile(r"[\w.]+").match(text, begin)
-        assert word, text[begin : begin + 40]
-        end = word.end()
-    while end < len(text) and text[end] in "([":
-        end = _closing(text, end) + 1
-        if text[begin] == "(" and end > begin:
-            break
-    return end
-
-
-def _closing(text: str, opening: int) -> int:
-    depth = 0
-    for place in range(opening, len(text)):
-        depth += (text[place] in "([") - (text[place] in ")]")
-        if depth == 0:
-            return place
-    raise ValueError(f"brackets that stay open: {text[opening : opening + 40]}")

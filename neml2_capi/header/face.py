@@ -119,17 +119,32 @@ class Face:
 
     def settings(self) -> Iterator[tuple[str, str, str, str]]:
         """The type, the name, the value and the meaning of each."""
-        s = self.law.described.solver
-        wolfe = str(int(s.ls_type == "STRONG_WOLFE"))
-        yield "double", "atol", repr(s.atol), "a point has converged if |r| < atol"
-        yield "double", "rtol", repr(s.rtol), "or if |r| < rtol |r0|"
-        yield "double", "divtol", "1.7976931348623157e308", "it has failed if |r| > divtol |r0|"
-        yield "int64_t", "miters", str(s.miters), "at most miters - 1 steps"
-        yield "double", "step_tol", repr(s.substep_del_tol), "|du| / (|u| + atol) if rtol counts"
-        yield "int", "strong_wolfe", wolfe, "whether the line search has this rule"
-        yield "int64_t", "ls_max_iters", str(s.ls_max_iters), "at most ls_max_iters - 1 trials"
-        yield "double", "ls_cutback", repr(s.ls_cutback), "divides the step after a trial"
-        yield "double", "ls_c", repr(s.ls_c), "of Armijo's rule"
+        options = self.law.model.options
+
+        def of(name: str) -> str:
+            return repr(float(options[name]))
+
+        def whole(name: str) -> str:
+            return str(int(options[name]))
+
+        wolfe = str(int(options["ls_type"] == "STRONG_WOLFE"))
+        yield "double", "atol", of("atol"), "a point has converged if |r| < atol"
+        yield "double", "rtol", of("rtol"), "or if |r| < rtol |r0|"
+        yield "double", "divtol", of("divtol"), "it has failed if |r| > divtol |r0|"
+        yield "int64_t", "miters", whole("miters"), "at most miters - 1 steps"
+        if any(system.is_cut for system in self.law.systems):
+            meaning = "rtol counts if |du| < step_tol (|u| + atol)"
+            yield "double", "step_tol", of("substep_del_tol"), meaning
+        if any(system.search for system in self.law.systems):
+            yield "int", "strong_wolfe", wolfe, "whether the line search has this rule"
+            yield (
+                "int64_t",
+                "ls_max_iters",
+                whole("ls_max_iters"),
+                "at most ls_max_iters - 1 trials",
+            )
+            yield "double", "ls_cutback", of("ls_cutback"), "divides the step after a trial"
+            yield "double", "ls_c", of("ls_c"), "of Armijo's rule"
 
 
 def cpp(face: Face) -> str:

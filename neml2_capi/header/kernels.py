@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from neml2_capi.header.definitions import Definition, chosen, definitions, needed, of_one
+from neml2_capi.header.definitions import Definition, chosen, definitions, needed
+from neml2_capi.header.one_number import of_one
 from neml2_capi.kernels.folder import KernelError, checksum
 from neml2_capi.kernels.tables import identifier
 

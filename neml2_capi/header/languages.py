@@ -27,8 +27,7 @@ _OPENCL_TYPES = {"int32_t": "int", "uint64_t": "ulong"}
 def in_cpp(definition: Definition) -> str:
     """A member of `struct law`; tables stand in the function that reads them."""
     definition = definition.renamed(_OF_CPP)
-    text = re.sub(r"\b(GLOBAL|TABLE) ", "", definition.text)
-    text = re.sub(r"\b(FUNCTION|INLINE)\b", "NEML2_FUNCTION static", text)
+    text = _with_words(definition, "", "NEML2_FUNCTION static")
     tables = [f"\n  static const {t.type} {t.name}[] = {t.values};" for t in definition.tables]
     return text.replace(") {", f") {{{''.join(tables)}", 1)
 
@@ -37,9 +36,15 @@ def in_opencl(definition: Definition) -> str:
     """A function of the program, with the tables that it reads before it."""
     names = {t.name: f"{definition.name}_{t.name}" for t in definition.tables}
     made = definition.renamed({**_OF_OPENCL, **names})
-    text = re.sub(r"\bGLOBAL\b", "__global", re.sub(r"\bTABLE\b", "__constant", made.text))
     tables = [
         f"__constant {_OPENCL_TYPES.get(t.type, t.type)} {t.name}[] = {t.values};"
         for t in made.tables
     ]
-    return "\n".join([*tables, re.sub(r"\b(FUNCTION|INLINE)\b", "NEML2_FUNCTION", text)])
+    return "\n".join([*tables, _with_words(made, "__global ", "NEML2_FUNCTION")])
+
+
+def _with_words(definition: Definition, space: str, function: str) -> str:
+    """The text behind its comment; `space` is where arrays of the caller are."""
+    text = definition.text.replace("GLOBAL ", space)
+    text = re.sub(r"\b(FUNCTION|INLINE)\b", function, text)
+    return f"{definition.comment}\n{text}" if definition.comment else text

@@ -11,8 +11,10 @@ from typing import Any
 
 from neml2_capi.engine.description import attributes, point_shape
 from neml2_capi.header.chains import Block, Chains
-from neml2_capi.header.definitions import Definition, chosen, definitions, needed, of_one
+from neml2_capi.header.definitions import Definition, chosen, definitions, needed
 from neml2_capi.header.kernels import Kernel, calls_of
+from neml2_capi.header.newton import System
+from neml2_capi.header.one_number import of_one
 from neml2_capi.header.walk import Walk
 from neml2_capi.kernels.folder import C, KernelError
 from neml2_capi.model.model import Model
@@ -26,7 +28,6 @@ _OWN = re.findall(
 )
 #: The words of text/rules.inc for one point.
 _RULES = {
-    r"//.*": "",
     r"const (\w+)& ": r"const \1 ",
     r"Numbers::number\(": "wide_fill(",
     r"Numbers::status\(": "(",
@@ -43,8 +44,7 @@ _VARIABLES = {
     "report": ("of_system",),
     "int": ("status",),
     "mask": ("singular", "settled"),
-    "wide": ("norm", "first", "before", "slope", "alpha", "difference", "made"),
-    "lanes": ("trial",),
+    "wide": ("norm", "first", "before", "slope", "alpha"),
 }
 
 
@@ -55,6 +55,7 @@ class Law:
     model: Model
     described: Any
     definitions: list[Definition]
+    systems: list[System]
     derives: bool
     single: bool
     inputs: int
@@ -74,8 +75,11 @@ def law_of(
     walk = Walk(model, described, kernels, missing, derives)
     one = len(described.segments) == 1 and described.segments[0].kind == "forward"
     chains = Chains(walk, one) if derives else None
+    systems: list[System] = []
     for segment in described.segments:
         links = walk.add(segment)
+        if links.system:
+            systems.append(links.system)
         if chains:
             chains.push(links)
     sizes = [
@@ -85,7 +89,7 @@ def law_of(
     own = [*walk.functions, _walk(walk, model, chains, sizes)]
     of_kernels = [function for kernel in kernels.values() for function in kernel.functions]
     known = [*_known(single), *calls_of(kernels, single), *of_kernels, *own]
-    return Law(model, described, needed(["walk"], known), derives, single, *sizes)
+    return Law(model, described, needed(["walk"], known), systems, derives, single, *sizes)
 
 
 def _known(single: bool) -> Iterator[Definition]:

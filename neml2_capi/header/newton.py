@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from neml2_capi.header.groups import Groups, block_size, sub_matrices
+from neml2_capi.header.definitions import Definition
+from neml2_capi.header.groups import Group, Groups, block_size, sub_matrices
 from neml2_capi.header.kernels import Kernel
 from neml2_capi.header.statements import Place, Statements
 
@@ -32,9 +33,8 @@ class Run:
 
 @dataclass(frozen=True)
 class Search:
-    """What a line search tries: unknowns, and their residual by a kernel."""
+    """What a line search takes: the residual of a trial, by a kernel."""
 
-    trial: Place
     r: Place
     run: Run
 
@@ -54,6 +54,8 @@ class System:
     pivoting: str
     #: The Newton step; its last output is not 1 if its pivots are not trusted.
     newton_step: Run | None
+    #: The unknowns behind a step, if they do not take the place of those before at once.
+    trial: Place | None
     search: Search | None
     is_cut: bool
 
@@ -61,8 +63,9 @@ class System:
     def size(self) -> int:
         return self.u.components
 
-    def solve_by_pivoting(self, text: Statements, right: Place, sides: int) -> None:
-        text.line(f"singular = {self.pivoting}, {right.pointer}, {sides});")
+    def solve_by_pivoting(self, right: Place, sides: int) -> str:
+        """The statement, which overwrites right-hand sides with solutions."""
+        return f"singular = {self.pivoting}, {right.pointer}, {sides});"
 
     def solve(self, text: Statements) -> None:
         """Writes the loop. It leaves the report in of_system, and the unknowns in u."""
@@ -77,7 +80,7 @@ class System:
         text.begin("for (int i = 0;; ++i)")
         if search:
             text.begin("if (i == 0)")
-            text.copy(self.u, search.trial)
+            text.copy(self.u, self.trial or self.u)
             search.run.call(text)
             text.line(f"norm = norm_of({search.r.pointer}, {self.size});")
             text.end()
@@ -93,10 +96,17 @@ class System:
         if search:
             self.run.call(text)
         self._take_step(text)
+        to = self.trial or self.u
         if search:
-            self._search(text, search)
+            self._search(text, search, to)
         else:
-            self._advance(text)
+            self._step(text, to, f"{self.step.array}[k]")
+        if self.is_cut:
+            sizes = f"distance_of({to.pointer}, {self.u.pointer}, {self.size})"
+            sizes += f", norm_of({to.pointer}, {self.size})"
+            text.line(f"settled = newton_has_settled({sizes}, rules);")
+        if self.trial:
+            text.copy(self.trial, self.u)
         text.end()
         text.begin("if (of_system.status != ok)")
         norm = "wide_fill(of_system.residual_norm)"
@@ -111,85 +121,82 @@ class System:
             text.line("singular = 0 != 0;")
             text.begin(f"if ({self.newton_step.outputs[-1].element(0)} != 1)")
         text.copy(self.r, self.step)
-        self.solve_by_pivoting(text, self.step, 1)
+        text.line(self.solve_by_pivoting(self.step, 1))
         if self.newton_step:
             text.end()
 
-    def _advance(self, text: Statements) -> None:
-        """The full step. If increments may be cut, tells whether it was small enough."""
-        if self.is_cut:
-            text.line("made = wide_fill(0.0);")
+    def _step(self, text: Statements, to: Place, step: str) -> None:
         text.begin(f"for (int k = 0; k < {self.size}; ++k)")
-        text.line(f"trial = {self.u.array}[k] + {self.step.array}[k];")
-        if self.is_cut:
-            text.line(f"difference = widened(trial - {self.u.array}[k]);")
-            text.line("made += difference * difference;")
-        text.line(f"{self.u.array}[k] = trial;")
+        text.line(f"{to.array}[k] = {self.u.array}[k] + {step};")
         text.end()
-        if self.is_cut:
-            self._settle(text, "wide_square_root(made)", self.u)
 
-    def _search(self, text: Statements, search: Search) -> None:
+    def _search(self, text: Statements, search: Search, trial: Place) -> None:
         """Cuts the step until the residual has decreased enough; the last trial is taken anyway."""
-        n, u, trial = self.size, self.u, search.trial
         text.line("before = norm;")
-        text.line(f"slope = product_with({search.r.pointer}, {self.step.pointer}, {n});")
+        text.line(f"slope = product_with({search.r.pointer}, {self.step.pointer}, {self.size});")
         text.line("alpha = wide_fill(1.0);")
         text.begin("for (int j = 1; j < rules.ls_max_iters; ++j)")
-        text.begin(f"for (int k = 0; k < {n}; ++k)")
-        step = f"narrowed(alpha) * {self.step.array}[k]"
-        text.line(f"{trial.array}[k] = {u.array}[k] + {step};")
-        text.end()
+        self._step(text, trial, f"narrowed(alpha) * {self.step.array}[k]")
         search.run.call(text)
-        text.line(f"norm = norm_of({search.r.pointer}, {n});")
+        text.line(f"norm = norm_of({search.r.pointer}, {self.size});")
         text.line("if (newton_has_decreased(norm, before, alpha, slope, rules)) break;")
         text.line("alpha = alpha / rules.ls_cutback;")
         text.end()
-        if self.is_cut:
-            self._settle(text, f"distance_of({trial.pointer}, {u.pointer}, {n})", trial)
-        text.copy(trial, u)
-
-    def _settle(self, text: Statements, made: str, trial: Place) -> None:
-        size = f"norm_of({trial.pointer}, {self.size})"
-        text.line(f"settled = newton_has_settled({made}, {size}, rules);")
 
 
 def pivoting(
     name: str, kernel: Kernel, rows: Groups, columns: Groups
-) -> tuple[str, Statements, list[int]]:
+) -> tuple[Definition, list[int]]:
     """The function that puts a Jacobian together and solves with the whole of it.
 
-    Returns its head, its statements, and which outputs of the kernel it takes.
+    Returns it, and which outputs of the kernel it takes.
     """
     text, n = Statements(), columns.size
-    known = len(rows.all) * len(columns.all)
-    blocks = list(range(known))
+    pairs = [(row, column) for row in rows.all for column in columns.all]
+    blocks = list(range(len(pairs)))
     matrix = text.place("matrix", n * n)
-    if known == 1 and not kernel.sparse and rows.all[0].sites == 1:
-        text.copy(Place("block_0", 0, n * n), matrix)
-    else:
-        text.copy(None, matrix)
-        pairs = [(row, column) for row in rows.all for column in columns.all]
-        for k, (row, column) in enumerate(pairs):
-            places = [0] * block_size(row, column)
-            for part in sub_matrices(row, column):
-                for r in range(part.rows):
-                    for c in range(part.columns):
-                        to = (part.row + r) * n + part.column + c
-                        places[part.at + r * part.stride + c] = to
-            if k in kernel.sparse:
-                places = [places[p] for p in kernel.sparse[k]]
-            text.line(f"place(block_{k}, {text.table(places)}, {len(places)}, {matrix.pointer});")
+    text.copy(None, matrix)
+    for k, (row, column) in enumerate(pairs):
+        places = _places(row, column, n)
+        if k in kernel.sparse:
+            places = [places[p] for p in kernel.sparse[k]]
+        for slot, to in enumerate(places):
+            text.line(f"{matrix.array}[{to}] = block_{k}[{slot}];")
     if kernel.auxiliaries:
-        by = known + len(rows.all)
+        by = len(pairs) + len(rows.all)
         blocks += [by, by + 1]
-        slopes = text.place("slopes", kernel.auxiliaries * n)
-        stored = [
-            f"block_{k}, {text.table(kernel.sparse[k])}, {len(kernel.sparse[k])}"
-            for k in blocks[-2:]
-        ]
-        rest = f"{n}, {kernel.auxiliaries}, {slopes.pointer}, {matrix.pointer}"
-        text.line(f"substitute({', '.join(stored)}, {rest});")
+        _substitute(text, kernel, by, matrix, n)
     text.line(f"return solve({matrix.pointer}, right, {n}, sides);")
     given = ", ".join([*(f"const lanes *block_{k}" for k in blocks), "lanes *right", "int sides"])
-    return f"FUNCTION mask {name}({given})", text, blocks
+    return text.function(f"FUNCTION mask {name}({given})"), blocks
+
+
+def _places(row: Group, column: Group, n: int) -> list[int]:
+    """Where the components of a block are in the whole matrix."""
+    places = [0] * block_size(row, column)
+    for part in sub_matrices(row, column):
+        for r in range(part.rows):
+            for c in range(part.columns):
+                to = (part.row + r) * n + part.column + c
+                places[part.at + r * part.stride + c] = to
+    return places
+
+
+def _substitute(text: Statements, kernel: Kernel, by: int, matrix: Place, n: int) -> None:
+    """Adds what residuals depend on through auxiliary unknowns w: dr/dw dw/du.
+
+    Each w depends on unknowns and on those before it.
+    """
+    count = kernel.auxiliaries
+    slopes = text.place("slopes", n * count)
+    text.copy(None, slopes)
+    of = [(slot, *divmod(p, n + count)) for slot, p in enumerate(kernel.sparse[by + 1])]
+    for slot, row, column in of:
+        if column < n:
+            text.line(f"{slopes.element(row * n + column)} = block_{by + 1}[{slot}];")
+    rows = [(by + 1, *entry, slopes) for entry in of]
+    rows = [(k, slot, row, column - n, to) for k, slot, row, column, to in rows if column >= n]
+    rows += [(by, slot, *divmod(p, count), matrix) for slot, p in enumerate(kernel.sparse[by])]
+    for k, slot, row, column, to in rows:
+        source, into = slopes.from_(column * n, n), to.from_(row * n, n)
+        text.line(f"add_row(block_{k}[{slot}], {source.pointer}, {into.pointer}, {n});")

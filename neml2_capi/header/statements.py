@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from neml2_capi.header.definitions import Definition, Table
+from neml2_capi.header.definitions import Definition
 from neml2_capi.kernels.tables import identifier
 
 
@@ -41,13 +41,12 @@ _TAKEN = re.findall(
 
 
 class Statements:
-    """Lines with their indentation, the arrays that they need and tables of constants."""
+    """Lines with their indentation, and the arrays that they need."""
 
     def __init__(self) -> None:
         self._taken = set(_TAKEN)
         self.arrays: dict[str, int] = {}
         self.lines: list[str] = []
-        self.tables: dict[tuple[int, ...], str] = {}
         self._depth = 1
 
     def name(self, wanted: str) -> str:
@@ -63,13 +62,6 @@ class Statements:
         array = self.name(wanted)
         self.arrays[array] = max(components, 1)
         return Place(array, 0, components)
-
-    def table(self, values: Sequence[int]) -> str:
-        """The name of a table of constants."""
-        key = tuple(values)
-        if key not in self.tables:
-            self.tables[key] = self.name(f"places_{len(self.tables)}")
-        return self.tables[key]
 
     def line(self, text: str) -> None:
         self.lines.append("  " * self._depth + text)
@@ -103,8 +95,4 @@ class Statements:
         """The function that these are the body of."""
         body = "\n".join([*self.declarations(), *declared, *self.lines])
         name = head.split("(")[0].split()[-1]
-        tables = [
-            Table("int32_t", name, f"{{{', '.join(map(str, values))}}}")
-            for values, name in self.tables.items()
-        ]
-        return Definition(name, f"{head} {{\n{body}\n}}", tuple(tables))
+        return Definition(name, f"{head} {{\n{body}\n}}")

@@ -59,6 +59,7 @@ class Walk:
     ) -> None:
         self.described, self._kernels, self._missing = described, kernels, missing
         self._derive = derive
+        self._searches = model.options["ls_max_iters"] > 1
         self.text = Statements()
         self.values: dict[str, Place] = {}
         self.parameters: dict[str, Place] = {}
@@ -210,17 +211,20 @@ class Walk:
         if segment.solve_package.removesuffix(".pt2") in self._kernels:
             made = [*_split(step, u), text.place(f"{stem}_trusted", 1)]
             newton_step = self._run(segment.solve_package, run.outputs, made)
+        is_cut, searches = segment.max_substepping_level > 0, self._searches
+        trial = text.place(f"{stem}_trial", u.size) if is_cut or searches else None
         search = None
-        if self.described.solver.ls_max_iters > 1:
-            trial, trial_r = (text.place(f"{stem}_trial{x}", u.size) for x in ("", "_r"))
-            tried = self._run(segment.residual_package, operands(trial), _split(trial_r, r))
-            search = Search(trial, trial_r, tried)
-        head, body, blocks = pivoting(f"{stem}_pivoting", jacobian, r, u)
-        self.functions.append(body.function(head))
+        if trial and searches:
+            of_trial = text.place(f"{stem}_trial_r", u.size)
+            run_of_trial = self._run(segment.residual_package, operands(trial), _split(of_trial, r))
+            search = Search(of_trial, run_of_trial)
+        function, blocks = pivoting(f"{stem}_pivoting", jacobian, r, u)
+        self.functions.append(function)
         given = ", ".join(run.outputs[k].pointer for k in blocks)
-        is_cut = segment.max_substepping_level > 0
         solve = f"{stem}_pivoting({given}"
-        return System(stem, u, unknowns, residual, step, run, solve, newton_step, search, is_cut)
+        return System(
+            stem, u, unknowns, residual, step, run, solve, newton_step, trial, search, is_cut
+        )
 
     def _predict(self, segment: Any) -> None:
         text, graph, feedback = self.text, segment.predictor, segment.feedback
@@ -267,8 +271,8 @@ class Walk:
                 stored = run.kernel.sparse[number]
                 whole = text.place(f"{system.name}_by_givens_{number}", block_size(row, column))
                 text.copy(None, whole)
-                given = f"{block.pointer}, {text.table(stored)}, {len(stored)}"
-                text.line(f"place({given}, {whole.pointer});")
+                for slot, to in enumerate(stored):
+                    text.line(f"{whole.element(to)} = {block.element(slot)};")
                 block = whole
             for matrix in sub_matrices(row, column):
                 found += [_local(block, matrix, part) for part in givens.parts if part.group == j]

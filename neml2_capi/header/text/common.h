@@ -14,17 +14,14 @@ FUNCTION void clear(lanes *to, int count) {
   for (int i = 0; i < count; ++i) to[i] = fill(0);
 }
 
-FUNCTION wide norm_of(const lanes *x, int count) {
-  wide sum = wide_fill(0.0);
-  for (int i = 0; i < count; ++i) sum += widened(x[i]) * widened(x[i]);
-  return wide_square_root(sum);
-}
-
+/* Sums of products are doubles, whatever the numbers are. */
 FUNCTION wide product_with(const lanes *x, const lanes *y, int count) {
   wide sum = wide_fill(0.0);
   for (int i = 0; i < count; ++i) sum += widened(x[i]) * widened(y[i]);
   return sum;
 }
+
+FUNCTION wide norm_of(const lanes *x, int count) { return wide_square_root(product_with(x, x, count)); }
 
 FUNCTION wide distance_of(const lanes *x, const lanes *y, int count) {
   wide sum = wide_fill(0.0);
@@ -51,27 +48,8 @@ FUNCTION void push_unit(const lanes *block, int stride, int rows, int columns, i
     for (int c = 0; c < columns; ++c) to[r * count + c] += block[r * stride + c];
 }
 
-/* Sets the entries of a matrix that a kernel stores. */
-FUNCTION void place(const lanes *stored, TABLE const int *places, int count, lanes *matrix) {
-  for (int i = 0; i < count; ++i) matrix[places[i]] = stored[i];
-}
-
-/* Adds to a Jacobian (n, n) what residuals depend on through `count` auxiliary unknowns w: dr/dw dw/du. Each w depends on
-   unknowns and on those before it. `slopes` is room for dw/du. */
-FUNCTION void substitute(const lanes *by, TABLE const int *by_places, int by_stored, const lanes *of,
-                         TABLE const int *of_places, int of_stored, int n, int count, lanes *slopes, lanes *matrix) {
-  const int width = n + count;
-  clear(slopes, n * count);
-  for (int i = 0; i < of_stored; ++i)
-    if (of_places[i] % width < n) slopes[of_places[i] / width * n + of_places[i] % width] = of[i];
-  for (int i = 0; i < of_stored; ++i) {
-    const int row = of_places[i] / width, column = of_places[i] % width - n;
-    for (int k = 0; column >= 0 && k < n; ++k) slopes[row * n + k] += of[i] * slopes[column * n + k];
-  }
-  for (int i = 0; i < by_stored; ++i) {
-    const int row = by_places[i] / count, column = by_places[i] % count;
-    for (int k = 0; k < n; ++k) matrix[row * n + k] += by[i] * slopes[column * n + k];
-  }
+FUNCTION void add_row(lanes factor, const lanes *row, lanes *to, int count) {
+  for (int k = 0; k < count; ++k) to[k] += factor * row[k];
 }
 
 /* Division by a pivot: by its reciprocal, unless one of the two has lost digits to underflow. */

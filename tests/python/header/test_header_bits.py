@@ -118,3 +118,14 @@ def test_a_parameter_may_be_one_of_each_point(tmp_path: Path) -> None:
     for name, value in values.items():
         model.set_parameter(name, value)
     assert_same_bits(ours, in_lanes(model, inputs))
+
+
+@pytest.mark.parametrize("rule", ["BACKTRACKING", "STRONG_WOLFE"])
+def test_a_line_search_tries_the_same_steps(rule: str, tmp_path: Path) -> None:
+    model = opened("example isotropic_hardening")
+    inputs = points_of("example isotropic_hardening", model)
+    without = in_lanes(model, inputs).iterations
+    model.options.update({"ls_max_iters": 5, "ls_type": rule, "ls_c": 0.1})
+    ours = evaluated(built(text_of(model), tmp_path, "g++", "-O1"), model, inputs)
+    assert_same_bits(ours, in_lanes(model, inputs))
+    assert (ours.iterations != without).any()
