@@ -10,10 +10,9 @@ from string import Template
 from typing import Any
 
 from neml2_capi.engine.description import point_shape
-from neml2_capi.header.languages import in_cpp, in_opencl
+from neml2_capi.header.languages import OF_CPP, in_cpp, in_opencl
 from neml2_capi.header.law import TEXT, Law
-from neml2_capi.kernels.emit import Names
-from neml2_capi.kernels.tables import identifier
+from neml2_capi.kernels.emit import Names, number
 
 
 @dataclass(frozen=True)
@@ -35,9 +34,9 @@ class Member:
         shape = " x ".join(map(str, self.shape)) if self.shape else "a number"
         return f"{self.name}: {self.kind + ', ' if self.kind else ''}{shape}"
 
-    def declaration(self, values: Iterable[float] = ()) -> str:
+    def declaration(self, values: Iterable[float] = (), single: bool = False) -> str:
         """A line of a structure, with the values that it has if nothing is said."""
-        numbers = ", ".join(repr(float(value)) for value in values)
+        numbers = ", ".join(number(value, single).text for value in values)
         if self.shape:
             return f"  real {self.member}[{self.size}]{f' = {{{numbers}}}' if numbers else ''};"
         return f"  real {self.member}{f' = {numbers}' if numbers else ''};"
@@ -57,7 +56,7 @@ class Member:
 
 def members(variables: Iterable[Any]) -> list[Member]:
     """Variables in their order, by names that no other has."""
-    known, found, first = Names(("x", "p", "y", "values")), [], 0
+    known, found, first = Names((*OF_CPP, "x", "p", "y")), [], 0
     for variable in variables:
         shape, kind = tuple(point_shape(variable)), variable.type or ""
         found.append(Member(variable.name, known.new(variable.name), shape, kind, first))
@@ -94,7 +93,7 @@ class Face:
         else:
             load = "  (void)parameters;\n  (void)parameters_vary;"
         return {
-            "name": identifier(self.name),
+            "name": Names(tuple(OF_CPP)).new(self.name),
             "head": "\n".join(self.head()),
             "real": "float" if law.single else "double",
             "num_inputs": law.inputs,
@@ -163,7 +162,9 @@ def cpp(face: Face) -> str:
         functions=functions,
         inputs="\n".join(f"{v.declaration()} /* {v.comment} */" for v in face.inputs),
         outputs="\n".join(f"{v.declaration()} /* {v.comment} */" for v in face.outputs),
-        parameters="\n".join(f"{v.declaration(now)} /* {v.comment} */" for v, now in members),
+        parameters="\n".join(
+            f"{v.declaration(now, law.single)} /* {v.comment} */" for v, now in members
+        ),
         settings="\n".join(f"  {t} {n} = {v}; /* {c} */" for t, n, v, c in settings),
         derivatives="\n".join(_derivatives(face)),
         load="\n".join(load),

@@ -11,8 +11,8 @@ def _underscored(words: str) -> dict[str, str]:
     return {word: f"{word}_" for word in words.split()}
 
 
-#: Words of a language that are none of C: names in kernels get an underscore.
-_OF_CPP = _underscored(
+#: Words of a language that are none of C: names get an underscore.
+OF_CPP = _underscored(
     "and asm bitand bitor bool catch class compl concept constexpr decltype delete explicit export "
     "friend mutable namespace new noexcept not nullptr operator or private protected public "
     "requires this throw try typeid typename using virtual wchar_t xor"
@@ -26,7 +26,7 @@ _OPENCL_TYPES = {"int32_t": "int", "uint64_t": "ulong"}
 
 def in_cpp(definition: Definition) -> str:
     """A member of `struct law`; tables stand in the function that reads them."""
-    definition = definition.renamed(_OF_CPP)
+    definition = definition.renamed(OF_CPP)
     text = _with_words(definition, "", "NEML2_FUNCTION static")
     tables = [f"\n  static const {t.type} {t.name}[] = {t.values};" for t in definition.tables]
     return text.replace(") {", f") {{{''.join(tables)}", 1)

@@ -234,9 +234,10 @@ class Walk:
             first = text.place(feedback.input, math.prod(point_shape(feedback)))
             self.values[feedback.input] = first
             text.copy(None, first)
-        for group in segment.unknowns:
-            for variable in group.variables:
-                self._guess(variable.name, math.prod(point_shape(variable)))
+        unknowns = {v.name: v for group in segment.unknowns for v in group.variables}
+        for name in graph.inputs:
+            if name in unknowns:
+                self._guess(name, math.prod(point_shape(unknowns[name])))
         run = self._run(graph.package, self._arguments(graph))
         self.values.update(zip(graph.outputs, run.outputs, strict=True))
         run.prepare(text)
