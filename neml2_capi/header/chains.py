@@ -129,6 +129,7 @@ class Chains:
         rows = f"for (int i = 0; i < {system.size}; ++i)"
         step.prepare(text)
         text.line("bad = 0 != 0;")
+        text.line("ROLLED")
         text.begin(f"for (int k = 0; k < {count}; ++k)")
         text.line(f"{rows} {system.r.array}[i] = {column};")
         step.call(text)

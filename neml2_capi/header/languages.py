@@ -27,7 +27,7 @@ _OPENCL_TYPES = {"int32_t": "int", "uint64_t": "ulong"}
 def in_cpp(definition: Definition) -> str:
     """A member of `struct law`; tables stand in the function that reads them."""
     definition = definition.renamed(OF_CPP)
-    text = _with_words(definition, "", "NEML2_FUNCTION static")
+    text = _with_words(definition, "NEML2_FUNCTION static", "NEML2_ROLLED", "")
     tables = [f"\n  static const {t.type} {t.name}[] = {t.values};" for t in definition.tables]
     return text.replace(") {", f") {{{''.join(tables)}", 1)
 
@@ -40,11 +40,16 @@ def in_opencl(definition: Definition) -> str:
         f"__constant {_OPENCL_TYPES.get(t.type, t.type)} {t.name}[] = {t.values};"
         for t in made.tables
     ]
-    return "\n".join([*tables, _with_words(made, "__global ", "NEML2_FUNCTION")])
+    return "\n".join(
+        [*tables, _with_words(made, "NEML2_FUNCTION", "#pragma unroll 1", "__global ")]
+    )
 
 
-def _with_words(definition: Definition, space: str, function: str) -> str:
-    """The text behind its comment; `space` is where arrays of the caller are."""
-    text = definition.text.replace("GLOBAL ", space)
+def _with_words(definition: Definition, function: str, rolled: str, space: str) -> str:
+    """The text behind its comment, with a language's words.
+
+    For how a function begins, for a loop that stays one, and for where arrays of the caller are.
+    """
+    text = definition.text.replace("GLOBAL ", space).replace("ROLLED", rolled)
     text = re.sub(r"\b(FUNCTION|INLINE)\b", function, text)
     return f"{definition.comment}\n{text}" if definition.comment else text

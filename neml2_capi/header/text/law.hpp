@@ -26,6 +26,14 @@ $head
 #else
 #define NEML2_FUSED 0
 #endif
+/* A loop of which copies would take registers. */
+#if NEML2_ON_DEVICE || defined(__clang__)
+#define NEML2_ROLLED _Pragma("unroll 1")
+#elif defined(__GNUC__)
+#define NEML2_ROLLED _Pragma("GCC unroll 1")
+#else
+#define NEML2_ROLLED
+#endif
 #if !defined(__GNUC__) && !defined(__CUDACC_RTC__)
 #include <cmath>
 #endif
@@ -131,4 +139,5 @@ NEML2_KERNEL void neml2_update(long points, const $real *inputs, const $real *pa
 #endif
 #undef NEML2_ON_DEVICE
 #undef NEML2_FUSED
+#undef NEML2_ROLLED
 #endif
