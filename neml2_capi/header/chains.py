@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from neml2_capi.header.newton import Run, System
+from neml2_capi.header.newton import LEAVE, Run, System
 from neml2_capi.header.statements import Place
 from neml2_capi.header.walk import Links, Local, Walk
 from neml2_capi.kernels.folder import KernelError
@@ -38,6 +38,19 @@ class Block:
     stride: int
 
 
+@dataclass(frozen=True)
+class Columns:
+    """The last system, if its columns of derivatives can be written as each is found."""
+
+    system: System
+    step: Run
+    locals: list[Local]
+
+
+#: Columns of so many numbers are unrolled on devices: no array is indexed by a number of the run.
+_UNROLLED = 256
+
+
 class Chains:
     """The directions of all inputs of which a derivative was compiled."""
 
@@ -49,6 +62,7 @@ class Chains:
         self._locals: list[Local] = []
         self._columns: dict[str, int] = {}
         self._of: dict[str, Direction] = {}
+        self.columns: Columns | None = None
         self.count = 0
         for pair in self._pairs:
             if pair.input not in self._columns:
@@ -56,7 +70,7 @@ class Chains:
                 self._of[pair.input] = Direction(first=self.count)
                 self.count += walk.inputs[pair.input].components
 
-    def push(self, links: Links) -> None:
+    def push(self, links: Links, is_last: bool) -> None:
         """The directions behind a segment that has been run."""
         if self._is_direct:
             self._locals = links.locals
@@ -66,7 +80,8 @@ class Chains:
             made = {part.name: Direction() for part in links.system.groups.parts}
         known = [x for x in links.locals if not self._of.get(x.input, Direction()).zero]
         if known:
-            self._text.begin("if (derive)")
+            self.columns = self._in_columns(links.system, known) if is_last else None
+            self._text.begin(self.condition)
             if links.system:
                 made.update(self._through(links.system, known))
             else:
@@ -78,6 +93,61 @@ class Chains:
                 made.update({name: Direction(room) for name, room in rooms.items()})
             self._text.end()
         self._of.update(made)
+
+    @property
+    def condition(self) -> str:
+        """When whole matrices of directions are needed."""
+        return "if (derive && careful)" if self.columns else "if (derive)"
+
+    def _in_columns(self, system: System | None, known: list[Local]) -> Columns | None:
+        step = system.newton_step if system else None
+        if not system or not step or not step.kernel.prepares:
+            return None
+        whole = {part.name for part in system.groups.parts if part.is_whole}
+        if not {pair.output for pair in self._pairs} <= whole:
+            return None
+        inputs = self._walk.inputs
+        for local in known:
+            if self._of[local.input].at or local.columns != inputs[local.input].components:
+                return None
+        return Columns(system, step, known)
+
+    def write_columns(self, rows: dict[str, int], width: int) -> None:
+        """Writes each column of derivatives of the last system as it is found, without care."""
+        if not self.columns:
+            return
+        text, system, step = self._text, self.columns.system, self.columns.step
+        text.begin("if (derive && !careful)")
+        step.prepare(text)
+        for given in self._columns:
+            at = self._walk.inputs[given]
+            if system.size * self.count <= _UNROLLED:
+                text.line("UNROLLED")
+            text.begin(f"for (int c = 0; c < {at.components}; ++c)")
+            text.copy(None, system.r)
+            for local in self.columns.locals:
+                if local.input == given:
+                    right = system.r.from_(local.row, local.rows)
+                    block = f"{local.block.pointer} + c, {local.stride}, {local.rows}"
+                    text.line(f"push_unit({block}, 1, 1, {right.pointer});")
+            text.begin(f"for (int k = 0; k < {system.size}; ++k)")
+            text.line(f"{system.r.array}[k] = -{system.r.array}[k];")
+            text.end()
+            step.call(text)
+            text.begin(f"if (!failed && {step.outputs[-1].element(0)} != 1)")
+            text.line(LEAVE)
+            text.end()
+            for pair in self._pairs:
+                if pair.input == given:
+                    part = next(p for p in system.groups.parts if p.name == pair.output)
+                    column = system.step.from_(part.first, part.size)
+                    first = rows[pair.output] * width + at.offset
+                    to = f"tangent + ({first} + c) * stride"
+                    size = f"1, {part.size}, 1, {width}, failed, {to}, stride"
+                    text.line(f"bad = bad | are_not_finite({column.pointer}, {part.size});")
+                    text.line(f"write({column.pointer}, {size});")
+            text.end()
+        text.end()
 
     def _add(self, locals_: list[Local], rooms: dict[str, Place]) -> None:
         """Products of blocks with directions, into rooms."""
@@ -137,8 +207,11 @@ class Chains:
         text.line("if (bad) break;")
         text.line(f"{rows} {column} = {system.step.array}[i];")
         text.end()
-        text.line("if (bad)")
-        text.line(f"  {system.solve_by_pivoting(room, count)}")
+        text.begin("if (bad)")
+        if not self.columns:
+            text.line(LEAVE)
+        text.line(system.solve_by_pivoting(room, count))
+        text.end()
 
     def blocks(self) -> list[Block]:
         """The blocks of the model, in the order of its derivatives."""

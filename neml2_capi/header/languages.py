@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from neml2_capi.header.definitions import Definition
 
@@ -24,10 +25,26 @@ _OF_OPENCL = _underscored(
 _OPENCL_TYPES = {"int32_t": "int", "uint64_t": "ulong"}
 
 
+#: What stands for words of both languages: a function, loops, and arrays of the caller.
+_WORDS_OF_CPP = {
+    "FUNCTION": "NEML2_FUNCTION static",
+    "INLINE": "NEML2_FUNCTION static",
+    "ROLLED": "NEML2_ROLLED",
+    "UNROLLED": "NEML2_UNROLLED",
+    "GLOBAL ": "",
+}
+_WORDS_OF_OPENCL = {
+    "FUNCTION": "NEML2_FUNCTION",
+    "INLINE": "NEML2_FUNCTION",
+    "ROLLED": "#pragma unroll 1",
+    "UNROLLED": "#pragma unroll",
+    "GLOBAL ": "__global ",
+}
+
+
 def in_cpp(definition: Definition) -> str:
     """A member of `struct law`; tables stand in the function that reads them."""
-    definition = definition.renamed(OF_CPP)
-    text = _with_words(definition, "NEML2_FUNCTION static", "NEML2_ROLLED", "")
+    text = _with_words(definition.renamed(OF_CPP), _WORDS_OF_CPP)
     tables = [f"\n  static const {t.type} {t.name}[] = {t.values};" for t in definition.tables]
     return text.replace(") {", f") {{{''.join(tables)}", 1)
 
@@ -40,16 +57,10 @@ def in_opencl(definition: Definition) -> str:
         f"__constant {_OPENCL_TYPES.get(t.type, t.type)} {t.name}[] = {t.values};"
         for t in made.tables
     ]
-    return "\n".join(
-        [*tables, _with_words(made, "NEML2_FUNCTION", "#pragma unroll 1", "__global ")]
-    )
+    return "\n".join([*tables, _with_words(made, _WORDS_OF_OPENCL)])
 
 
-def _with_words(definition: Definition, function: str, rolled: str, space: str) -> str:
-    """The text behind its comment, with a language's words.
-
-    For how a function begins, for a loop that stays one, and for where arrays of the caller are.
-    """
-    text = definition.text.replace("GLOBAL ", space).replace("ROLLED", rolled)
-    text = re.sub(r"\b(FUNCTION|INLINE)\b", function, text)
+def _with_words(definition: Definition, words: Mapping[str, str]) -> str:
+    """The text behind its comment, in the words of a language."""
+    text = re.sub(rf"\b({'|'.join(words)})", lambda m: words[m[0]], definition.text)
     return f"{definition.comment}\n{text}" if definition.comment else text

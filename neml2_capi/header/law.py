@@ -81,7 +81,7 @@ def law_of(
         if links.system:
             systems.append(links.system)
         if chains:
-            chains.push(links)
+            chains.push(links, segment is described.segments[-1])
     sizes = [
         sum(math.prod(point_shape(v)) for v in of)
         for of in (model.inputs, model.parameters, model.outputs)
@@ -113,7 +113,7 @@ def _known(single: bool) -> Iterator[Definition]:
 def _walk(walk: Walk, model: Model, chains: Chains | None, sizes: list[int]) -> Definition:
     """The function walk(): all segments, then outputs, derivatives and the report."""
     blocks = chains.blocks() if chains else []
-    _finish(walk, model, blocks, sizes)
+    _finish(walk, model, chains, blocks, sizes)
     words = {word for line in walk.text.lines for word in re.findall(r"(?<!\.)\b\w+", line)}
     declared = [
         f"  {kind} {name};" for kind, names in _VARIABLES.items() for name in names if name in words
@@ -124,16 +124,17 @@ def _walk(walk: Walk, model: Model, chains: Chains | None, sizes: list[int]) -> 
     for name, needs in (("tangent", blocks), ("stride", blocks), ("p", "p" in words)):
         if not needs:
             declared.append(f"  (void){name};")
-    if "rules" not in words:
-        declared.append("  (void)rules;")
+    declared += [f"  (void){name};" for name in ("rules", "careful") if name not in words]
     return walk.text.function(
         "FUNCTION void walk(const lanes *x, const lanes *p, lanes *y, GLOBAL real *tangent, "
-        "int64_t stride,\n                   const settings rules, report *told)",
+        "int64_t stride,\n                   const settings rules, int careful, report *told)",
         declared,
     )
 
 
-def _finish(walk: Walk, model: Model, blocks: list[Block], sizes: list[int]) -> None:
+def _finish(
+    walk: Walk, model: Model, chains: Chains | None, blocks: list[Block], sizes: list[int]
+) -> None:
     """Outputs, derivatives and the status of the point, by the rule of model::Marks."""
     text, (inputs, parameters, outputs) = walk.text, sizes
     text.line("")
@@ -148,14 +149,13 @@ def _finish(walk: Walk, model: Model, blocks: list[Block], sizes: list[int]) -> 
         offset += value.components
     text.line("failed = all.status > non_finite;")
     text.line(f"bad = are_not_finite(y, {outputs});")
-    if blocks:
-        text.begin("if (derive)")
+    if chains and blocks:
+        text.begin(chains.condition)
         for block in blocks:
             if block.at:
                 given = f"{block.at.pointer}, {block.stride}, {block.rows}, {block.columns}"
                 text.line(f"bad = bad | block_is_not_finite({given});")
         text.end()
-    text.line("if (bad && all.status == ok) all.status = non_finite;")
     text.line(f"given = are_not_finite(x, {inputs});")
     missing = f"have_no_number(x, {inputs})"
     if parameters:
@@ -171,10 +171,13 @@ def _finish(walk: Walk, model: Model, blocks: list[Block], sizes: list[int]) -> 
             text.end()
     text.line("if (failed && given) all.suggested_cut = 1.0;")
     text.line(f"if (failed) invalidate(y, {outputs});")
-    if not blocks:
+    if chains:
+        chains.write_columns(rows, inputs)
+    text.line("if (bad && all.status == ok) all.status = non_finite;")
+    if not chains or not blocks:
         text.line("*told = all;")
         return
-    text.begin("if (derive)")
+    text.begin(chains.condition)
     for block in blocks:
         at = rows[block.output] * inputs + walk.inputs[block.input].offset
         to = f"tangent + {at} * stride" if at else "tangent"

@@ -10,6 +10,10 @@ from neml2_capi.header.groups import Group, Groups, block_size, sub_matrices
 from neml2_capi.header.kernels import Kernel
 from neml2_capi.header.statements import Place, Statements
 
+#: A walk without care leaves a point whose pivots are not trusted to one that exchanges rows: its
+#: matrix is indexed by numbers of the run, and would keep all arrays of the walk in memory.
+LEAVE = "if (!careful) { told->status = undecided; return; }"
+
 
 @dataclass(frozen=True)
 class Run:
@@ -120,6 +124,7 @@ class System:
             self.newton_step.call(text)
             text.line("singular = 0 != 0;")
             text.begin(f"if ({self.newton_step.outputs[-1].element(0)} != 1)")
+            text.line(LEAVE)
         text.copy(self.r, self.step)
         text.line(self.solve_by_pivoting(self.step, 1))
         if self.newton_step:

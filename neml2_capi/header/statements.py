@@ -32,11 +32,11 @@ class Place:
 #: Names that functions of text/ or the walk have.
 _TAKEN = re.findall(
     r"\w+",
-    "x p y tangent stride rules told of_system all norm first status singular settled i j k pass "
+    "x p y c tangent stride rules told of_system all norm first status singular settled i j k pass "
     "before slope alpha trial difference made derive given failed right sides bad block lanes wide "
     "mask real truth number int long double float where fill copy clear push push_unit place solve "
     "substitute root down over times fused write write_zeros invalidate divided report settings "
-    "choose narrowed widened plain ok undecided",
+    "choose narrowed widened plain ok undecided careful",
 )
 
 

@@ -28,6 +28,30 @@ typedef struct report {
 $numbers
 
 $functions
+/* A point, with rows of its systems exchanged if `careful`; without, whether none would have to be. */
+NEML2_FUNCTION int update_point(int careful, long i, long points, __global const real *inputs,
+                                __global const real *parameters, long parameters_vary, __global real *outputs,
+                                __global real *tangent, __global int *reports, __global double *norms, settings rules) {
+  lanes x[$num_inputs], p[$num_parameters], y[$num_outputs];
+  report told;
+  for (int c = 0; c < $num_inputs; ++c) x[c] = inputs[c * points + i];
+$load_parameters
+  walk(x, p, y, tangent ? tangent + i : 0, points, rules, careful, &told);
+  if (told.status == undecided) return 0;
+  for (int c = 0; c < $num_outputs; ++c) outputs[c * points + i] = as_real(y[c]);
+  reports[i] = told.status;
+  reports[points + i] = told.iterations;
+  norms[i] = told.residual_norm;
+  return 1;
+}
+
+/* A function apart: few points need it, and its arrays must not cost the others registers. */
+static __attribute__((noinline)) void update_point_with_care(
+    long i, long points, __global const real *inputs, __global const real *parameters, long parameters_vary,
+    __global real *outputs, __global real *tangent, __global int *reports, __global double *norms, settings rules) {
+  update_point(1, i, points, inputs, parameters, parameters_vary, outputs, tangent, reports, norms, rules);
+}
+
 /* One work item for each point. Arrays are [component][point]; parameters have one value each, unless they vary. `tangent`
    may be null; entries of derivatives that were not compiled are left as they are. `reports` is [2][point], status and
    iterations. Results of points that failed are NaN. */
@@ -38,13 +62,6 @@ __kernel void neml2_update(long points, __global const real *inputs, __global co
   if (i >= points) return;
   settings rules;
 $rules
-  lanes x[$num_inputs], p[$num_parameters], y[$num_outputs];
-  report told;
-  for (int c = 0; c < $num_inputs; ++c) x[c] = inputs[c * points + i];
-$load_parameters
-  walk(x, p, y, tangent ? tangent + i : 0, points, rules, &told);
-  for (int c = 0; c < $num_outputs; ++c) outputs[c * points + i] = as_real(y[c]);
-  reports[i] = told.status;
-  reports[points + i] = told.iterations;
-  norms[i] = told.residual_norm;
+  if (!update_point(0, i, points, inputs, parameters, parameters_vary, outputs, tangent, reports, norms, rules))
+    update_point_with_care(i, points, inputs, parameters, parameters_vary, outputs, tangent, reports, norms, rules);
 }

@@ -2,7 +2,7 @@ $head
 #ifndef NEML2_LAW_$name
 #define NEML2_LAW_$name
 
-#if defined(__FAST_MATH__) || defined(__USE_FAST_MATH__) || defined(_M_FP_FAST)
+#if defined(__FAST_MATH__) || (defined(__USE_FAST_MATH__) && __USE_FAST_MATH__) || defined(_M_FP_FAST)
 #error "this header needs IEEE arithmetic: compile without -ffast-math, /fp:fast and --use_fast_math"
 #endif
 #if defined(__FLT_EVAL_METHOD__) && (__FLT_EVAL_METHOD__ == 1 || __FLT_EVAL_METHOD__ == 2)
@@ -26,13 +26,28 @@ $head
 #else
 #define NEML2_FUSED 0
 #endif
-/* A loop of which copies would take registers. */
+/* Loops: one of which copies would take registers, and one whose arrays are registers if it is written out. */
 #if NEML2_ON_DEVICE || defined(__clang__)
 #define NEML2_ROLLED _Pragma("unroll 1")
 #elif defined(__GNUC__)
 #define NEML2_ROLLED _Pragma("GCC unroll 1")
 #else
 #define NEML2_ROLLED
+#endif
+#if NEML2_ON_DEVICE
+#define NEML2_UNROLLED _Pragma("unroll")
+#else
+#define NEML2_UNROLLED
+#endif
+/* Before a function that stays one: few points need it, and its arrays must not cost the others registers. */
+#ifndef NEML2_APART
+#if defined(_MSC_VER)
+#define NEML2_APART __declspec(noinline)
+#elif defined(__CUDACC__) || defined(__HIPCC__)
+#define NEML2_APART __host__ __device__ __attribute__((noinline))
+#else
+#define NEML2_APART __attribute__((noinline))
+#endif
 #endif
 #if !defined(__GNUC__) && !defined(__CUDACC_RTC__)
 #include <cmath>
@@ -89,16 +104,59 @@ $numbers
 $functions
 };
 
+/* A point, with rows of its systems exchanged if `careful`. Without, its status is -1 if some would have to be. */
+[[maybe_unused]] NEML2_FUNCTION static report update_by(int careful, const inputs &in, outputs &out, tangent *derivatives,
+                                       const parameters &constants, const settings &rules) {
+  law::lanes x[$num_inputs], p[$num_parameters], y[$num_outputs];
+  report told;
+$load
+  law::walk(x, p, y, derivatives ? derivatives->values : nullptr, 1, rules, careful, &told);
+$store
+  return told;
+}
+
+[[maybe_unused]] NEML2_APART static void update_with_care(inputs in, outputs *out, tangent *derivatives,
+                                                        parameters constants, settings rules, report *told) {
+  *told = update_by(1, in, *out, derivatives, constants, rules);
+}
+
 /* Evaluates a point, and its derivatives if there is a place for them. */
 [[maybe_unused]] NEML2_FUNCTION static report update(const inputs &in, outputs &out, tangent *derivatives = nullptr,
                                                      const parameters &constants = parameters(),
                                                      const settings &rules = settings()) {
+  report told = update_by(0, in, out, derivatives, constants, rules);
+  if (told.status == law::undecided) {
+    outputs made;
+    report of_made;
+    update_with_care(in, &made, derivatives, constants, rules, &of_made);
+    out = made;
+    told = of_made;
+  }
+  return told;
+}
+
+/* As update_point. Without care the answer is whether the point is done: one that is not has to be evaluated with care. */
+[[maybe_unused]] NEML2_FUNCTION static bool update_point_by(int careful, long long i, long long points, const real *inputs,
+                                           const real *parameters, bool parameters_vary, real *outputs, real *tangent,
+                                           int *reports, double *norms, const settings &rules) {
   law::lanes x[$num_inputs], p[$num_parameters], y[$num_outputs];
   report told;
-$load
-  law::walk(x, p, y, derivatives ? derivatives->values : nullptr, 1, rules, &told);
-$store
-  return told;
+  for (int c = 0; c < $num_inputs; ++c) x[c] = inputs[c * points + i];
+$load_parameters
+  law::walk(x, p, y, tangent ? tangent + i : nullptr, points, rules, careful, &told);
+  if (told.status == law::undecided) return false;
+  for (int c = 0; c < $num_outputs; ++c) outputs[c * points + i] = law::as_real(y[c]);
+  reports[i] = told.status;
+  reports[points + i] = told.iterations;
+  norms[i] = told.residual_norm;
+  return true;
+}
+
+[[maybe_unused]] NEML2_APART static void update_point_with_care(long long i, long long points, const real *inputs,
+                                                              const real *parameters, bool parameters_vary,
+                                                              real *outputs, real *tangent, int *reports, double *norms,
+                                                              settings rules) {
+  update_point_by(1, i, points, inputs, parameters, parameters_vary, outputs, tangent, reports, norms, rules);
 }
 
 /* Evaluates point i of `points`, whose arrays are [component][point], with the components of the structures one after the
@@ -108,15 +166,8 @@ $store
                                                          const real *parameters, bool parameters_vary, real *outputs,
                                                          real *tangent, int *reports, double *norms,
                                                          const settings &rules = settings()) {
-  law::lanes x[$num_inputs], p[$num_parameters], y[$num_outputs];
-  report told;
-  for (int c = 0; c < $num_inputs; ++c) x[c] = inputs[c * points + i];
-$load_parameters
-  law::walk(x, p, y, tangent ? tangent + i : nullptr, points, rules, &told);
-  for (int c = 0; c < $num_outputs; ++c) outputs[c * points + i] = law::as_real(y[c]);
-  reports[i] = told.status;
-  reports[points + i] = told.iterations;
-  norms[i] = told.residual_norm;
+  if (!update_point_by(0, i, points, inputs, parameters, parameters_vary, outputs, tangent, reports, norms, rules))
+    update_point_with_care(i, points, inputs, parameters, parameters_vary, outputs, tangent, reports, norms, rules);
 }
 
 }  // namespace law_$checksum
@@ -140,4 +191,5 @@ NEML2_KERNEL void neml2_update(long points, const $real *inputs, const $real *pa
 #undef NEML2_ON_DEVICE
 #undef NEML2_FUSED
 #undef NEML2_ROLLED
+#undef NEML2_UNROLLED
 #endif
