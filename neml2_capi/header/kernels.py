@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -10,12 +11,12 @@ from typing import Any
 
 from neml2_capi.header.definitions import Definition, chosen, definitions, needed
 from neml2_capi.header.one_number import of_one
-from neml2_capi.kernels.folder import KernelError, checksum
+from neml2_capi.kernels.folder import C, KernelError, checksum
 from neml2_capi.kernels.tables import identifier
 
 _SPARSE = re.compile(r"static const int32_t output_(\d+)_places\[\] = \{([^}]*)\};")
 _TABLE = re.compile(r"^const neml2_kernel \w+ = \{\s*(.*?)\};", re.MULTILINE | re.DOTALL)
-_WORD = re.compile(r"[A-Za-z_]\w*")
+_CALLS = re.compile(r"^OF_(ONE|TWO)\((\w+)\)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -25,18 +26,12 @@ class Kernel:
     name: str
     inputs: tuple[int, ...]  # components in memory
     outputs: tuple[int, ...]
-    #: Of outputs that store some components alone: which, and of how many.
+    #: Of outputs that store some components alone: which.
     sparse: Mapping[int, tuple[int, ...]]
-    sizes: tuple[int, ...]
     kept: int
     auxiliaries: int
     prepares: bool
     functions: tuple[Definition, ...] = field(repr=False)
-
-    @property
-    def words(self) -> set[str]:
-        """All names that its text mentions."""
-        return {word for function in self.functions for word in function.words}
 
 
 def read_kernel(folder: Path, entry: Mapping[str, Any]) -> Kernel:
@@ -72,7 +67,6 @@ def read_kernel(folder: Path, entry: Mapping[str, Any]) -> Kernel:
         tuple(_stored(array) for array in entry["inputs"]),
         tuple(_stored(array) for array in entry["outputs"]),
         {int(n): tuple(int(p) for p in places.split(",")) for n, places in _SPARSE.findall(text)},
-        tuple(_size(array) for array in entry["outputs"]),
         kept,
         auxiliaries,
         prepares,
@@ -80,15 +74,8 @@ def read_kernel(folder: Path, entry: Mapping[str, Any]) -> Kernel:
     )
 
 
-def _size(array: Mapping[str, Any]) -> int:
-    size = 1
-    for length in array["shape"]:
-        size *= length
-    return size
-
-
 def _stored(array: Mapping[str, Any]) -> int:
-    return int(array.get("stored", _size(array)))
+    return int(array.get("stored", math.prod(array["shape"])))
 
 
 def _with_arguments(function: Definition, inputs: int, outputs: int) -> Definition:
@@ -114,25 +101,21 @@ def _with_arguments(function: Definition, inputs: int, outputs: int) -> Definiti
     return replace(function, text=f"{head}{brace}{lines}{body}")
 
 
-def calls_of(kernels: Mapping[str, Kernel], single: bool) -> Iterator[Definition]:
-    """The functions of functions.h that kernels call: lanes_NAME and each_NAME."""
-    words = sorted({word for kernel in kernels.values() for word in kernel.words})
-    for word in words:
-        kind, _, name = word.partition("_")
-        if kind not in ("lanes", "each") or not name:
-            continue
-        two = name in ("pow", "atan2", "hypot", "fmod", "copysign")
-        given = "lanes x, lanes y" if two else "lanes x"
-        x, y = ("widened(x)", "widened(y)") if single else ("x", "y")
-        call = f"wide_{name}({x}, {y})" if two else f"wide_{name}({x})"
-        call = f"narrowed({call})" if single else call
-        if kind == "lanes":
-            yield Definition(word, f"FUNCTION lanes {word}({given}) {{ return {call}; }}")
-            continue
-        arrays = "lanes *x, const lanes *y" if two else "lanes *x"
-        call = re.sub(r"\b([xy])\b", r"\1[i]", call)
+def calls(single: bool) -> Iterator[Definition]:
+    """The functions that functions.h makes of those of numbers: lanes_NAME, and each_NAME."""
+    for arguments, name in _CALLS.findall((C / "functions.h").read_text(encoding="utf-8")):
+        names = ("x", "y") if arguments == "TWO" else ("x",)
+        given = ", ".join(f"lanes {x}" for x in names)
+        of = ", ".join(f"widened({x})" if single else x for x in names)
+        value = f"narrowed(wide_{name}({of}))" if single else f"wide_{name}({of})"
         yield Definition(
-            word,
-            f"FUNCTION void {word}({arrays}, int count, int one) {{\n  (void)one;\n"
-            f"  for (int i = 0; i < count; ++i) x[i] = {call};\n}}",
+            f"lanes_{name}", f"FUNCTION lanes lanes_{name}({given}) {{ return {value}; }}"
+        )
+        arrays = ", ".join(f"{'' if x == 'x' else 'const '}lanes *{x}" for x in names)
+        elements = ", ".join(f"{x}[i]" for x in names)
+        yield Definition(
+            f"each_{name}",
+            f"FUNCTION void each_{name}({arrays}, int count, int one) {{\n"
+            "  (void)one;\n"
+            f"  for (int i = 0; i < count; ++i) x[i] = lanes_{name}({elements});\n}}",
         )

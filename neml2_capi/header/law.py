@@ -12,7 +12,7 @@ from typing import Any
 from neml2_capi.engine.description import attributes, point_shape
 from neml2_capi.header.chains import Block, Chains
 from neml2_capi.header.definitions import Definition, chosen, definitions, needed
-from neml2_capi.header.kernels import Kernel, calls_of
+from neml2_capi.header.kernels import Kernel, calls
 from neml2_capi.header.newton import System
 from neml2_capi.header.one_number import of_one
 from neml2_capi.header.walk import Walk
@@ -88,12 +88,12 @@ def law_of(
     ]
     own = [*walk.functions, _walk(walk, model, chains, sizes)]
     of_kernels = [function for kernel in kernels.values() for function in kernel.functions]
-    known = [*_known(single), *calls_of(kernels, single), *of_kernels, *own]
+    known = [*_known(single), *calls(single), *of_kernels, *own]
     return Law(model, described, needed(["walk"], known), systems, derives, single, *sizes)
 
 
 def _known(single: bool) -> Iterator[Definition]:
-    """What kernels and the walk may call; each follows what it calls."""
+    """What kernels and the walk may call."""
     found = list(definitions(chosen((TEXT / "common.h").read_text(encoding="utf-8"), single)))
     for header in ("lanes.h", "powers.h", "trigonometry.h", "special.h"):
         made = definitions(chosen((C / header).read_text(encoding="utf-8"), single))

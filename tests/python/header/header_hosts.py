@@ -146,6 +146,15 @@ def evaluated_by_structures(host: ctypes.CDLL, model: Model, inputs: Arrays) -> 
     return split(results)
 
 
+def points_of_care(host: ctypes.CDLL, model: Model, inputs: Arrays) -> int:
+    """How many points have rows exchanged."""
+    x = side_by_side([inputs[v.name] for v in model.inputs], model.dtype)
+    results, p = room_for(model, x.shape[1]), stored(model)
+    arrays = (x, p, results.outputs, results.tangent, results.status, results.norm)
+    host.points_of_care.restype = ctypes.c_longlong
+    return int(host.points_of_care(ctypes.c_longlong(x.shape[1]), *map(pointer, arrays)))
+
+
 def evaluated_by_program(host: Path, model: Model, inputs: Arrays) -> Results:
     x = side_by_side([inputs[v.name] for v in model.inputs], model.dtype)
     results = room_for(model, x.shape[1])

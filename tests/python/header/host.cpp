@@ -38,6 +38,15 @@ extern "C" void by_arrays(long long points, const LAW::real* inputs, const LAW::
     LAW::update_point(i, points, inputs, parameters, vary != 0, outputs, tangent, reports, norms, rules);
 }
 
+// Points whose pivots are not trusted.
+extern "C" long long points_of_care(long long points, const LAW::real* inputs, const LAW::real* parameters,
+                                    LAW::real* outputs, LAW::real* tangent, int* reports, double* norms) {
+  long long count = 0;
+  for (long long i = 0; i < points; ++i)
+    count += !LAW::update_point_by(0, i, points, inputs, parameters, false, outputs, tangent, reports, norms, {});
+  return count;
+}
+
 extern "C" void by_structures(long long points, const LAW::real* inputs, LAW::real* outputs, LAW::real* tangent,
                               int* reports, double* norms, double* cuts) {
   for (long long i = 0; i < points; ++i) {

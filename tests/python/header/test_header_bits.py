@@ -17,6 +17,7 @@ from header_hosts import (
     in_lanes,
     opened,
     points_of,
+    points_of_care,
     text_of,
 )
 from kernel_setup import require_compiler
@@ -105,6 +106,7 @@ def test_structures_give_what_arrays_do(tmp_path: Path) -> None:
     theirs, ours = in_lanes(model, inputs), evaluated_by_structures(host, model, inputs)
     assert_same_bits(ours, theirs)
     np.testing.assert_array_equal(ours.cut, theirs.cut)
+    assert 0 < points_of_care(host, model, inputs) < len(ours.status) / 2
 
 
 def test_a_parameter_may_be_one_of_each_point(tmp_path: Path) -> None:
