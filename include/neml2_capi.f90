@@ -3133,9 +3133,9 @@ module neml2_capi
   public :: neml2_error_interrupted, neml2_cause_none, neml2_cause_libtorch_missing, neml2_cause_schema_unknown
   public :: neml2_cause_matrix_singular, neml2_cause_of_host, neml2_float64, neml2_float32, neml2_int64, neml2_int32
   public :: neml2_int16, neml2_int8, neml2_uint8, neml2_bool, neml2_float16, neml2_bfloat16, neml2_device_cpu
-  public :: neml2_device_cuda, neml2_runtime_auto, neml2_runtime_builtin, neml2_runtime_libtorch, neml2_input
-  public :: neml2_output, neml2_parameter, neml2_unknown, neml2_tangent, neml2_jvp, neml2_cotangent, neml2_adjoint
-  public :: neml2_parameter_adjoint, neml2_output_first, neml2_input_first, neml2_report_status
+  public :: neml2_device_cuda, neml2_device_opencl, neml2_runtime_auto, neml2_runtime_builtin, neml2_runtime_libtorch
+  public :: neml2_input, neml2_output, neml2_parameter, neml2_unknown, neml2_tangent, neml2_jvp, neml2_cotangent
+  public :: neml2_adjoint, neml2_parameter_adjoint, neml2_output_first, neml2_input_first, neml2_report_status
   public :: neml2_report_iterations, neml2_report_residual_norm, neml2_report_residual_history
   public :: neml2_report_suggested_cut, neml2_report_rescue_solves, neml2_log_silent, neml2_log_warning
   public :: neml2_log_info, neml2_log_debug, neml2_log_length

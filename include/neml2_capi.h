@@ -276,8 +276,9 @@ enum neml2_dtype {
   NEML2_BFLOAT16 = 10
 };
 
-/** Kind of memory, by the numbers of DLPack. In a structure, 0 is the CPU. */
-enum neml2_device_type { NEML2_DEVICE_CPU = 1, NEML2_DEVICE_CUDA = 2 };
+/** Kind of device, by the numbers of DLPack. In a structure, 0 is the CPU. Arrays of a model on OpenCL are the host's:
+ *  see neml2_model_open(). */
+enum neml2_device_type { NEML2_DEVICE_CPU = 1, NEML2_DEVICE_CUDA = 2, NEML2_DEVICE_OPENCL = 4 };
 
 /** Runtime of packages. BUILTIN needs nothing else. LIBTORCH uses the libtorch of an installed torch. AUTO takes, for
  *  each package, the built-in runtime if it has every function that the package calls, else libtorch. */
@@ -339,7 +340,7 @@ typedef struct neml2_source {
   const neml2_scheduler *scheduler; /**< the devices to spread points over, instead of `device`; or NULL */
   int32_t dtype;                    /**< of a model, NEML2_FLOAT64 (also 0) or NEML2_FLOAT32: which packages */
   int32_t device;                   /**< NEML2_DEVICE_*; 0: the CPU, and of a package alone, what it was compiled for */
-  int32_t device_index;             /**< which of the CUDA devices */
+  int32_t device_index;             /**< which of the devices of CUDA, or of OpenCL */
   int32_t runtime;                  /**< NEML2_RUNTIME_* */
 } neml2_source;
 
@@ -349,7 +350,11 @@ typedef struct neml2_source {
  *  is gone, the artifact is looked for beside the stub. The [Solvers] settings of a stub of NEML2 3.0.4 to 3.0.6 hold.
  *  An artifact in memory (`content`) is a zip archive of its folder, with metadata.json at the root and entries that
  *  are stored, not compressed; it is copied. The needs of the packages are checked first: the instruction set, the C
- *  library, every function and operator that they call; the message names what is missing. Owned.
+ *  library, every function and operator that they call; the message names what is missing.
+ *  On NEML2_DEVICE_OPENCL a model runs its kernels, which `neml2-capi build-kernels ARTIFACT --target opencl` writes as
+ *  text; they are compiled here, and kept in the user's folder of caches. Its inputs, parameters and results are arrays
+ *  of the host. What text does not give is UNSUPPORTED when it is asked for: derivatives with respect to parameters, the
+ *  residual history, line searches, convergence = batch. Owned.
  *  Errors: NAME, DTYPE, FILE, ARTIFACT, UNSUPPORTED, RUNTIME. Threads: any. */
 NEML2_CAPI int32_t neml2_model_open(neml2_model **out, const neml2_source *source);
 

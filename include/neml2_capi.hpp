@@ -487,13 +487,14 @@ template <class T>
 inline constexpr bool is_view<View<T>> = false;
 }  // namespace detail
 
-/** Where memory is: NEML2_DEVICE_CPU or NEML2_DEVICE_CUDA, and which of the CUDA devices. */
+/** Where memory is, or what a model runs on: NEML2_DEVICE_*, and which of the devices of CUDA or OpenCL. */
 struct Device {
   int32_t type, index;
 };
 
 inline constexpr Device cpu{NEML2_DEVICE_CPU, 0};
 constexpr Device cuda(int32_t index = 0) { return {NEML2_DEVICE_CUDA, index}; }
+constexpr Device opencl(int32_t index = 0) { return {NEML2_DEVICE_OPENCL, index}; }
 
 namespace detail {
 template <class Info>

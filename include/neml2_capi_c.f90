@@ -45,9 +45,11 @@ module neml2_capi_c
   integer(int32), parameter, public :: neml2_float16 = 9
   integer(int32), parameter, public :: neml2_bfloat16 = 10
 
-  ! Kind of memory, by the numbers of DLPack. In a structure, 0 is the CPU.
+  ! Kind of device, by the numbers of DLPack. In a structure, 0 is the CPU. Arrays of a model on OpenCL are the host's:
+  ! see neml2_model_open().
   integer(int32), parameter, public :: neml2_device_cpu = 1
   integer(int32), parameter, public :: neml2_device_cuda = 2
+  integer(int32), parameter, public :: neml2_device_opencl = 4
 
   ! Runtime of packages. BUILTIN needs nothing else. LIBTORCH uses the libtorch of an installed torch. AUTO takes, for
   ! each package, the built-in runtime if it has every function that the package calls, else libtorch.

@@ -25,10 +25,11 @@ ROOMS = [
     "graph",
     "package",
 ]
-ROOMS += ["provider", "loader", "packages", "libtorch", "newton", "values", "kernels"]
-ROOMS += ["segments", "model", "capsule", "evaluation", "devices", "abi", "plugin"]
+ROOMS += ["provider", "loader", "packages", "libtorch", "opencl", "cuda", "newton", "values"]
+ROOMS += ["kernels", "segments", "model", "capsule", "evaluation", "devices", "accelerator"]
+ROOMS += ["abi", "plugin"]
 # Rooms of backends: no other room includes them, but the shell of plug-ins, which holds packages.
-BACKENDS = {"package", "provider", "loader", "packages", "libtorch"}
+BACKENDS = {"package", "provider", "loader", "packages", "libtorch", "opencl", "cuda"}
 ABOVE_BACKENDS = {"plugin"}
 # Rooms that are linked apart from the library: rooms whose headers they take, which need none of
 # their sources, and the headers that other rooms may include.

@@ -37,6 +37,9 @@ graph::Wanted wanted_for(const neml2_source& source) {
   if (source.dtype != 0) refuse("dtype");
   graph::Wanted wanted = runtime_of(source.runtime);
   const Device device = device_of(source.device, source.device_index);
+  if (device.type == Device::Type::opencl)
+    throw Error(NEML2_ERROR_UNSUPPORTED, "device",
+                join("A package does not run on ", device.str(), ", which has the kernels of models only."));
   if (source.device != 0) wanted.device = device;
   return wanted;
 }

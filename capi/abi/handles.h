@@ -8,6 +8,7 @@
 
 #include "capi/abi/guard.h"
 #include "capi/abi/handle_table.h"
+#include "capi/abi/opening.h"
 #include "capi/devices/dispatch.h"
 #include "capi/graph/graph.h"
 #include "capi/tensor/tensor.h"
@@ -23,8 +24,10 @@ struct GraphObject {
 };
 
 struct ModelObject {
-  explicit ModelObject(std::shared_ptr<model::Model> own)
-      : value(std::move(own)), routes(std::make_shared<const model::Routes>(value)) {}
+  explicit ModelObject(OpenedModel opened)
+      : value(std::move(opened.model)),
+        routes(opened.route ? std::make_shared<const model::Routes>(value, std::move(opened.route))
+                            : std::make_shared<const model::Routes>(value)) {}
   explicit ModelObject(std::shared_ptr<const model::Dispatch> of)
       : value(of->primary()), dispatch(of), routes(std::make_shared<const model::Routes>(value, of)) {}
 

@@ -1,5 +1,6 @@
 // Model handles: opening, variables, parameters and options.
 #include "capi/abi/handles.h"
+#include "capi/abi/opening.h"
 #include "capi/abi/scheduler.h"
 #include "capi/abi/source.h"
 
@@ -32,9 +33,10 @@ int32_t neml2_model_open(neml2_model** out, const neml2_source* source) {
   return guarded([&] {
     required(out, "out");
     const neml2_source given = read_sized(source, "source");
-    const graph::Wanted wanted(runtime_of(given.runtime), device_of(given.device, given.device_index));
+    const Device device = device_of(given.device, given.device_index);
+    const graph::Runtime runtime = runtime_of(given.runtime);
     *out = given.scheduler ? opened<neml2_model>(dispatch_of(given))
-                           : opened<neml2_model>(model::Model::load(metadata_of(given, *wanted.device), wanted));
+                           : opened<neml2_model>(open_model(given, device, runtime));
   });
 }
 

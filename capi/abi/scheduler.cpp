@@ -6,6 +6,7 @@
 #include <string>
 
 #include "capi/abi/handles.h"
+#include "capi/abi/opening.h"
 #include "capi/abi/source.h"
 
 namespace neml2_capi::abi {
@@ -59,9 +60,10 @@ std::shared_ptr<const model::Dispatch> dispatch_of(const neml2_source& source) {
                   join("The batch size of ", entry.device.str(), " is 0, all points at once, and the scheduler has ",
                        entries.size(), " devices: give the number of points of a sub-batch."));
   for (const Entry& entry : entries) {
-    auto model = model::Model::load(metadata_of(source, entry.device), {entry.runtime, entry.device});
-    std::string label = join(entry.device.str(), " (", name_of(model->runtime()), ")");
-    devices.push_back({std::move(label), std::move(model), entry.share});
+    OpenedModel opened = open_model(source, entry.device, entry.runtime);
+    const char* how = opened.route ? "kernels" : name_of(opened.model->runtime());
+    devices.push_back(
+        {join(entry.device.str(), " (", how, ")"), std::move(opened.model), entry.share, std::move(opened.route)});
   }
   return std::make_shared<const model::Dispatch>(std::move(devices));
 }

@@ -20,15 +20,17 @@ void require_size(std::int64_t size, std::size_t first, std::size_t known, const
 }
 
 Device device_of(std::int32_t device, std::int32_t index) {
-  if (device != 0 && device != NEML2_DEVICE_CPU && device != NEML2_DEVICE_CUDA)
-    throw Error(NEML2_ERROR_ARGUMENT, "device",
-                join("There is no device ", device, "; expected NEML2_DEVICE_CPU or NEML2_DEVICE_CUDA."));
-  const bool on_cuda = device == NEML2_DEVICE_CUDA;
-  if (index < 0 || index > (on_cuda ? INT16_MAX : 0))
-    throw Error(NEML2_ERROR_ARGUMENT, "device_index",
-                join("The index of a device is 0", on_cuda ? " or more" : ", except for CUDA", "; got ", index, "."));
-  if (!on_cuda) return {};
-  return {Device::Type::cuda, false, static_cast<std::int16_t>(index)};
+  const bool on_cpu = device == 0 || device == NEML2_DEVICE_CPU;
+  if (!on_cpu && device != NEML2_DEVICE_CUDA && device != NEML2_DEVICE_OPENCL)
+    throw Error(
+        NEML2_ERROR_ARGUMENT, "device",
+        join("There is no device ", device, "; expected NEML2_DEVICE_CPU, NEML2_DEVICE_CUDA or NEML2_DEVICE_OPENCL."));
+  if (index < 0 || index > (on_cpu ? 0 : INT16_MAX))
+    throw Error(
+        NEML2_ERROR_ARGUMENT, "device_index",
+        join("The index of a device is 0", on_cpu ? ", except for CUDA and OpenCL" : " or more", "; got ", index, "."));
+  if (on_cpu) return {};
+  return {static_cast<Device::Type>(device), false, static_cast<std::int16_t>(index)};
 }
 
 graph::Runtime runtime_of(std::int32_t runtime) {
@@ -58,6 +60,7 @@ artifact::Metadata metadata_of(const neml2_source& source, Device device) {
     throw Error(NEML2_ERROR_DTYPE, "dtype",
                 join("There is no element type ", source.dtype, "; expected NEML2_FLOAT64 or NEML2_FLOAT32."));
   const char* dtype = name_of(source.dtype == 0 ? DType::float64 : static_cast<DType>(source.dtype));
+  if (device.type == Device::Type::opencl) device = {};  // there are no packages for it
   if (const auto content = content_of(source)) {
     if (source.name)
       throw Error(NEML2_ERROR_ARGUMENT, "name",

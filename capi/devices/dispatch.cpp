@@ -53,7 +53,9 @@ Dispatch::Dispatch(std::vector<Device> devices)
                   join(device.model->limiting_package(), " was compiled for a fixed batch of ", baked,
                        " points, of which the batch size of ", device.name, ", ", device.share.batch_size,
                        ", is no multiple. Choose one, or compile the model with --dynamic-batch."));
-    if (device.model->compute_device().is_host())
+    if (device.route)
+      routes_.push_back(std::make_unique<const Routes>(device.model, device.route));
+    else if (device.model->compute_device().is_host())
       routes_.push_back(std::make_unique<const Routes>(device.model));
     else
       routes_.push_back(

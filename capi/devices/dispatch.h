@@ -18,6 +18,7 @@ class Dispatch final : public Route {
     std::string name;  // to a reader: "cpu (builtin)"
     std::shared_ptr<Model> model;
     threads::Scheduler::Device share;
+    std::shared_ptr<const Route> route = nullptr;  // of the model, if it has only one
   };
 
   // Throws NEML2_ERROR_ARTIFACT unless all devices have the same model, and NEML2_ERROR_UNSUPPORTED if one takes

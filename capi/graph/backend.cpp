@@ -32,7 +32,7 @@ void refuse_without_backend(const char* what) {
   throw Error(NEML2_ERROR_UNSUPPORTED, "backend",
               join("No backend of this library can ", what, "; it was built with: ", names.empty() ? "none" : names,
                    ". Run a model that has all its kernels (neml2-capi compile INPUT.i), or build the library with "
-                   "-DNEML2_CAPI_BACKENDS='packages;libtorch'."));
+                   "-DNEML2_CAPI_BACKENDS='packages;libtorch;opencl;cuda'."));
 }
 
 std::shared_ptr<Graph> open(const Source& source, const Wanted& wanted) {
@@ -55,6 +55,12 @@ const Algebra& algebra_of(Device device) {
   for (const Backend* each = first; each; each = each->next)
     if (each->algebra && (device.is_host() || each->algebra->serves(device))) return *each->algebra;
   refuse_without_backend("compute on tensors of a device");
+}
+
+const Driver& driver_of(Device device) {
+  for (const Backend* each = first; each; each = each->next)
+    if (each->driver && each->driver->serves(device)) return *each->driver;
+  refuse_without_backend(join("run kernels on ", device.str()).c_str());
 }
 
 }  // namespace neml2_capi::graph

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "capi/graph/algebra.h"
+#include "capi/graph/driver.h"
 #include "capi/graph/graph.h"
 #include "capi/graph/operators.h"
 
@@ -47,6 +48,7 @@ struct Backend {
   std::string (*library)(Runtime) = nullptr;
 
   const Algebra* algebra = nullptr;
+  const Driver* driver = nullptr;
 
   // Registers an operator for the graphs that are loaded from now on. Throws NEML2_ERROR_ARGUMENT for a malformed or
   // unsupported schema, and for a name that is taken.

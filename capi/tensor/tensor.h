@@ -51,7 +51,7 @@ inline const char* name_of(DType dtype) {
 
 // Place of memory.
 struct Device {
-  enum class Type : std::int8_t { cpu = NEML2_DEVICE_CPU, cuda = NEML2_DEVICE_CUDA };
+  enum class Type : std::int8_t { cpu = NEML2_DEVICE_CPU, cuda = NEML2_DEVICE_CUDA, opencl = NEML2_DEVICE_OPENCL };
   Type type = Type::cpu;
   // True for memory of the CPU that only the operators of libtorch may touch, as if a device held it: see
   // Runtime::tensors.
@@ -62,8 +62,10 @@ struct Device {
   Device as_seen() const noexcept { return {type, false, index}; }
   // Tells whether the processor reads and writes the memory.
   bool is_host() const noexcept { return type == Type::cpu && !by_operators; }
-  // "cpu", "cuda:0"
-  std::string str() const { return type == Type::cpu ? "cpu" : "cuda:" + std::to_string(index); }
+  // "cpu", "cuda:0", "opencl:0"
+  std::string str() const {
+    return type == Type::cpu ? "cpu" : (type == Type::cuda ? "cuda:" : "opencl:") + std::to_string(index);
+  }
   friend bool operator==(const Device&, const Device&) = default;
 };
 

@@ -21,6 +21,8 @@ RUNTIMES = {
 #: The names of runtimes by their numbers.
 RUNTIME_NAMES = {number: name for name, number in RUNTIMES.items()}
 
+_DEVICES = {"cuda": lib.NEML2_DEVICE_CUDA, "opencl": lib.NEML2_DEVICE_OPENCL}
+
 #: What structures point to: a structure of cffi does not keep it alive.
 _POINTED_TO: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 
@@ -56,14 +58,15 @@ def runtime_code(name: str) -> int:
 
 
 def device_code(name: str) -> tuple[int, int]:
-    """The numbers of a device, "cpu" or "cuda:1"; FatalError if there is none of this name."""
+    """The numbers of a device, "cpu", "cuda:1" or "opencl:0"; FatalError if there is none."""
     family, _, index = str(name).partition(":")
     if family == "cpu" and (not index or index.isdecimal()):
         return lib.NEML2_DEVICE_CPU, 0
-    if family == "cuda" and (name == "cuda" or index.isdecimal()) and int(index or 0) < 2**15:
-        return lib.NEML2_DEVICE_CUDA, int(index or 0)
+    if family in _DEVICES and (name == family or index.isdecimal()) and int(index or 0) < 2**15:
+        return _DEVICES[family], int(index or 0)
     raise FatalError(
-        f"There is no device {str(name)!r}. This version runs on 'cpu', and on 'cuda' or 'cuda:1'.",
+        f"There is no device {str(name)!r}. This version runs on 'cpu', on 'cuda' or 'cuda:1', and "
+        "on 'opencl' or 'opencl:1'.",
         lib.NEML2_ERROR_UNSUPPORTED,
         str(name),
     )

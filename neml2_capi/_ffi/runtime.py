@@ -1,4 +1,4 @@
-"""Runtimes of packages: the built-in one, or the libtorch of the installed torch."""
+"""Runtimes of packages: the built-in one, or the libtorch of the installed torch; and NVRTC."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from neml2_capi._ffi.errors import check
+from neml2_capi._ffi import nvrtc
+from neml2_capi._ffi.errors import check, read_text
 from neml2_capi._ffi.library import ffi, lib, text
 from neml2_capi._ffi.strings import c_string
 
@@ -42,11 +43,17 @@ def load(runtimes: Iterable[str], call: Callable[[], int], package: str | bytes 
     if not {"libtorch", "tensors"}.isdisjoint(runtimes):
         _suggest()
     status = call()
-    curable = status == lib.NEML2_ERROR_UNSUPPORTED and lib.neml2_error_cause() in _CURABLE
     # There may be something that the library has not been told.
-    if curable and _suggest() | _declare_operators(package):
+    if status == lib.NEML2_ERROR_UNSUPPORTED and _cured(package):
         status = call()
     check(status)
+
+
+def _cured(package: str | bytes) -> bool:
+    """Whether what the last call lacked is there now."""
+    if lib.neml2_error_cause() in _CURABLE:
+        return _suggest() | _declare_operators(package)
+    return read_text(lib.neml2_error_subject) == "nvrtc" and nvrtc.load()
 
 
 def libtorch() -> tuple[str, str]:

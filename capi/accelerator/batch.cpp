@@ -1,0 +1,253 @@
+#include "capi/accelerator/batch.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "capi/base/error.h"
+#include "capi/tensor/rows.h"
+
+namespace neml2_capi::accelerator {
+namespace {
+
+using model::Kind;
+using model::Part;
+using model::Points;
+using model::Variable;
+
+std::int64_t size_of(const std::vector<Variable>& variables) {
+  std::int64_t size = 0;
+  for (const Variable& variable : variables) size += variable.point_shape.product();
+  return size;
+}
+
+// Returns the first component of each variable, and the number of all.
+Vector<std::int64_t> offsets_of(const std::vector<Variable>& variables) {
+  Vector<std::int64_t> offsets = {0};
+  for (const Variable& variable : variables) offsets.push_back(offsets.back() + variable.point_shape.product());
+  return offsets;
+}
+
+constexpr std::int64_t tile = 64;  // points whose rows fit the first-level cache
+
+// Writes rows of n components, `stride` elements apart, as (n, points).
+template <class Real>
+void to_components(const Real* rows, std::int64_t stride, std::int64_t n, std::int64_t points, Real* to) {
+  for (std::int64_t begin = 0; begin < points; begin += tile)
+    for (std::int64_t c = 0; c < n; ++c)
+      for (std::int64_t p = begin; p < std::min(begin + tile, points); ++p) to[c * points + p] = rows[p * stride + c];
+}
+
+// Writes (n, points) as rows.
+template <class Real>
+void to_rows(const Real* components, std::int64_t n, std::int64_t points, Real* rows) {
+  for (std::int64_t begin = 0; begin < points; begin += tile)
+    for (std::int64_t c = 0; c < n; ++c)
+      for (std::int64_t p = begin; p < std::min(begin + tile, points); ++p)
+        rows[p * n + c] = components[c * points + p];
+}
+
+// Derivatives of all outputs by all inputs, as the device has them.
+template <class Real>
+class Tangent {
+ public:
+  Tangent(const model::Model& model, const Real* all, std::int64_t points)
+      : model_(model),
+        all_(all),
+        points_(points),
+        outputs_(offsets_of(model.variables(Kind::output))),
+        inputs_(offsets_of(model.variables(Kind::input))) {}
+
+  Tensor block(const model::Derivative& of) const {
+    const Size size = size_of(of);
+    Tensor made = Tensor::empty(of.block.dtype, {points_, of.block.point_shape.product()});
+    for (std::int64_t begin = 0; begin < points_; begin += tile)
+      for (std::int64_t r = 0; r < size.rows; ++r)
+        for (std::int64_t c = 0; c < size.columns; ++c) {
+          const Real* from = entry(of, r, c);
+          Real* to = made.data_as<Real>() + r * size.columns + c;
+          for (std::int64_t p = begin; p < std::min(begin + tile, points_); ++p)
+            to[p * size.rows * size.columns] = from[p];
+        }
+    return made;
+  }
+
+  // Products with tangents of the inputs, by output.
+  Vector<Tensor> jvp(const Vector<Tensor>& tangents) const { return products(Kind::output, tangents); }
+  // Products with cotangents of the outputs, by input.
+  Vector<Tensor> vjp(const Vector<Tensor>& cotangents) const { return products(Kind::input, cotangents); }
+
+ private:
+  struct Size {
+    std::int64_t rows, columns;
+  };
+  Size size_of(const model::Derivative& of) const {
+    return {outputs_[of.output + 1] - outputs_[of.output], inputs_[of.input + 1] - inputs_[of.input]};
+  }
+  const Real* entry(const model::Derivative& of, std::int64_t row, std::int64_t column) const {
+    return all_ + ((outputs_[of.output] + row) * inputs_.back() + inputs_[of.input] + column) * points_;
+  }
+
+  Vector<Tensor> products(Kind kind, const Vector<Tensor>& given) const {
+    const bool transposed = kind == Kind::input;
+    Vector<Tensor> made(model_.variables(kind).size());
+    for (const model::Derivative& of : model_.derivatives(Kind::input).all()) {
+      const std::size_t to = transposed ? of.input : of.output, from = transposed ? of.output : of.input;
+      const Size size = size_of(of);
+      const std::int64_t n = transposed ? size.columns : size.rows, m = transposed ? size.rows : size.columns;
+      if (!made[to].data()) made[to] = Tensor::zeros(model_.variables(kind)[to].dtype, {points_, n});
+      if (!given[from].data()) continue;
+      const Tensor values = given[from].row_major();
+      for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t k = 0; k < m; ++k) {
+          const Real* factor = transposed ? entry(of, k, i) : entry(of, i, k);
+          const Real* value = values.data_as<const Real>() + k;
+          Real* sum = made[to].data_as<Real>() + i;
+          for (std::int64_t p = 0; p < points_; ++p) sum[p * n] += factor[p] * value[p * m];
+        }
+    }
+    return made;
+  }
+
+  const model::Model& model_;
+  const Real* all_;
+  std::int64_t points_;
+  Vector<std::int64_t> outputs_, inputs_;
+};
+
+}  // namespace
+
+Sizes::Sizes(const model::Model& model)
+    : real(model.dtype()),
+      inputs(size_of(model.variables(Kind::input))),
+      parameters(size_of(model.variables(Kind::parameter))),
+      outputs(size_of(model.variables(Kind::output))) {}
+
+std::int64_t Sizes::largest_per_point() const {
+  return std::max({inputs, parameters, outputs, outputs * inputs}) * itemsize(real);
+}
+
+std::int64_t Sizes::bytes_per_point() const {
+  constexpr std::int64_t reports = 2 * sizeof(std::int32_t) + sizeof(double);
+  return (inputs + parameters + outputs + outputs * inputs) * itemsize(real) + reports;
+}
+
+void Batch::reserve(Array& array, std::int64_t bytes) {
+  if (bytes <= array.bytes) return;
+  array.bytes = 0;
+  array.memory.reset();
+  array.host.reset();
+  array.memory = queue_->allocate(bytes);
+  array.host = queue_->allocate_on_host(bytes);
+  array.bytes = bytes;
+}
+
+template <class Real>
+void Batch::gather(const std::vector<Points>& arrays, const std::vector<Variable>& variables, std::int64_t points,
+                   Real* to) const {
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const std::int64_t n = variables[i].point_shape.product();
+    const char* from = point(arrays[i], begin_, sizeof(Real));
+    to_components(reinterpret_cast<const Real*>(from), arrays[i].stride, n, points, to);
+    to += n * points;
+  }
+}
+
+void Batch::begin(const model::Bindings& bindings, const model::Request& request, const newton::Settings& settings,
+                  std::int64_t begin, std::int64_t points) {
+  const std::int64_t item = itemsize(sizes_.real);
+  const bool vary = std::ranges::any_of(bindings.parameters, [](const Points& array) { return array.stride != 0; });
+  const std::int64_t values = vary ? points : 1, least = item;  // an array of nothing has a byte or more
+  begin_ = begin;
+  settings_ = settings;
+  with_tangent_ = request.blocks || request.jvps || request.adjoints;
+  reserve(inputs_, std::max(sizes_.inputs * points * item, least));
+  reserve(parameters_, std::max(sizes_.parameters * values * item, least));
+  reserve(outputs_, sizes_.outputs * points * item);
+  if (with_tangent_) reserve(tangent_, std::max(sizes_.outputs * sizes_.inputs * points * item, least));
+  reserve(reports_, 2 * points * static_cast<std::int64_t>(sizeof(std::int32_t)));
+  reserve(norms_, points * static_cast<std::int64_t>(sizeof(double)));
+  with_scalar(sizes_.real, [&]<class Real>(Real*) {
+    gather(bindings.inputs, model_.variables(Kind::input), points, inputs_.as<Real>());
+    gather(bindings.parameters, model_.variables(Kind::parameter), values, parameters_.as<Real>());
+  });
+
+  points_ = points;  // from here on, something may be under way
+  queue_->upload(*inputs_.memory, inputs_.host.get(), sizes_.inputs * points * item);
+  queue_->upload(*parameters_.memory, parameters_.host.get(), sizes_.parameters * values * item);
+  const std::int64_t varies = vary;
+  const std::array handles = {inputs_.memory->handle(),  parameters_.memory->handle(),
+                              outputs_.memory->handle(), with_tangent_ ? tangent_.memory->handle() : 0,
+                              reports_.memory->handle(), norms_.memory->handle()};
+  const auto of = [](const auto& value) { return graph::DeviceArgument{&value, sizeof value}; };
+  queue_->launch(points, std::array{of(points), of(handles[0]), of(handles[1]), of(varies), of(handles[2]),
+                                    of(handles[3]), of(handles[4]), of(handles[5]), of(settings.atol),
+                                    of(settings.rtol), of(settings.divtol), of(settings.miters)});
+  queue_->download(outputs_.host.get(), *outputs_.memory, sizes_.outputs * points * item);
+  if (with_tangent_)
+    queue_->download(tangent_.host.get(), *tangent_.memory, sizes_.outputs * sizes_.inputs * points * item);
+  queue_->download(reports_.host.get(), *reports_.memory, 2 * points * static_cast<std::int64_t>(sizeof(std::int32_t)));
+  queue_->download(norms_.host.get(), *norms_.memory, points * static_cast<std::int64_t>(sizeof(double)));
+  queue_->flush();
+}
+
+void Batch::wait() {
+  if (std::exchange(points_, 0) != 0) queue_->wait();
+}
+
+// The last iterates of failed points stay on the device: they are NaN here.
+void Batch::note_unknowns(const model::Bindings& bindings, model::Chunk& chunk) const {
+  chunk.keep_unknowns = bindings.unknowns != nullptr;
+  if (!chunk.keep_unknowns) return;
+  chunk.unknowns.assign(model_.num_values(), Tensor());
+  const auto& unknowns = model_.variables(Kind::unknown);
+  for (std::size_t i = 0; i < unknowns.size(); ++i) {
+    Tensor& value = chunk.unknowns[model_.values_of(Kind::unknown)[i]];
+    value = Tensor::empty(unknowns[i].dtype, Dims{chunk.points}.then(unknowns[i].point_shape));
+    model::fill_nan(value.data_as<char>(), value.dtype(), value.numel());
+  }
+}
+
+model::Derived Batch::end(const model::Bindings& bindings, model::Chunk& chunk) {
+  const std::int64_t points = points_;
+  wait();
+  chunk.begin = begin_;
+  chunk.points = points;
+  chunk.newton = settings_;
+  chunk.values.resize(model_.num_values());
+  note_unknowns(bindings, chunk);
+  chunk.reports.begin(points, NEML2_OK, settings_);
+  const auto* statuses = reports_.as<const std::int32_t>();
+  for (std::int64_t p = 0; p < points; ++p) {
+    const auto at = static_cast<std::size_t>(p);
+    // What is not finite is found here, by the rule of all routes.
+    chunk.reports.status[at] = statuses[p] == NEML2_NON_FINITE ? NEML2_OK : statuses[p];
+    chunk.reports.iterations[at] = statuses[points + p];
+    chunk.reports.residual_norm[at] = norms_.as<const double>()[p];
+    if (statuses[p] > NEML2_NON_FINITE) chunk.reports.suggested_cut[at] = 0.25;
+  }
+  const auto& outputs = model_.variables(Kind::output);
+  const Vector<std::int64_t> offsets = offsets_of(outputs);
+  return with_scalar(sizes_.real, [&]<class Real>(Real*) {
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      Tensor& value = chunk.values[model_.values_of(Kind::output)[i]];
+      value = Tensor::empty(outputs[i].dtype, Dims{points}.then(outputs[i].point_shape));
+      to_rows(outputs_.as<const Real>() + offsets[i] * points, offsets[i + 1] - offsets[i], points,
+              value.data_as<Real>());
+    }
+    model::Derived derived;
+    if (!with_tangent_) return derived;
+    const Tangent<Real> tangent(model_, tangent_.as<const Real>(), points);
+    const auto given = [&](Part part) {
+      return gather_bound(bindings.of(part), model_.variables(kind_of(part)), begin_, points);
+    };
+    if (any_bound(bindings.blocks))
+      for (const model::Derivative& of : model_.derivatives(Kind::input).all())
+        derived[Part::block].push_back(tangent.block(of));
+    if (any_bound(bindings.jvps)) derived[Part::jvp] = tangent.jvp(given(Part::tangent));
+    if (any_bound(bindings.adjoints)) derived[Part::adjoint] = tangent.vjp(given(Part::cotangent));
+    return derived;
+  });
+}
+
+}  // namespace neml2_capi::accelerator

@@ -1,0 +1,66 @@
+// Points that go to a device together, with memory for them on both sides.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "capi/evaluation/through_segments.h"
+#include "capi/graph/driver.h"
+
+namespace neml2_capi::accelerator {
+
+// Numbers of a point, and their type.
+struct Sizes {
+  explicit Sizes(const model::Model& model);
+
+  DType real;
+  std::int64_t inputs = 0, parameters = 0, outputs = 0;
+
+  // Bytes that a point takes on the device at most, and of the largest array.
+  std::int64_t bytes_per_point() const;
+  std::int64_t largest_per_point() const;
+};
+
+class Batch {
+ public:
+  Batch(const model::Model& model, const Sizes& sizes, const graph::DeviceProgram& program)
+      : model_(model), sizes_(sizes), queue_(program.queue()) {}
+
+  // Hands points of the caller's arrays to the device, and returns.
+  void begin(const model::Bindings& bindings, const model::Request& request, const newton::Settings& settings,
+             std::int64_t begin, std::int64_t points);
+  // Waits, and fills the chunk of what came back: outputs, reports, and the derivatives that were asked for.
+  model::Derived end(const model::Bindings& bindings, model::Chunk& chunk);
+  // Forgets what was begun.
+  void wait();
+  bool is_under_way() const { return points_ > 0; }
+
+ private:
+  // An array on both sides, (components, points) on the device.
+  struct Array {
+    std::unique_ptr<graph::DeviceMemory> memory;
+    std::shared_ptr<void> host;
+    std::int64_t bytes = 0;
+
+    template <class T>
+    T* as() const {
+      return static_cast<T*>(host.get());
+    }
+  };
+  void reserve(Array& array, std::int64_t bytes);
+  template <class Real>
+  void gather(const std::vector<model::Points>& arrays, const std::vector<model::Variable>& variables,
+              std::int64_t points, Real* to) const;
+
+  void note_unknowns(const model::Bindings& bindings, model::Chunk& chunk) const;
+
+  const model::Model& model_;
+  const Sizes& sizes_;
+  Array inputs_, parameters_, outputs_, tangent_, reports_, norms_;
+  bool with_tangent_ = false;
+  std::int64_t begin_ = 0, points_ = 0;
+  newton::Settings settings_;
+  std::unique_ptr<graph::DeviceQueue> queue_;  // waits before the memory goes
+};
+
+}  // namespace neml2_capi::accelerator

@@ -1,0 +1,156 @@
+#include "capi/accelerator/by_text.h"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "capi/accelerator/program_cache.h"
+#include "capi/archive/crc32.h"
+#include "capi/archive/files.h"
+#include "capi/artifact/locate.h"
+#include "capi/base/error.h"
+#include "capi/base/interrupt.h"
+#include "capi/evaluation/chunks.h"
+#include "capi/evaluation/plan.h"
+
+namespace neml2_capi::accelerator {
+namespace {
+
+using model::Kind;
+using model::Options;
+
+std::filesystem::path place_of(const artifact::Metadata& metadata, const graph::Driver& driver) {
+  return artifact::kernels_folder(metadata.leaf) / driver.text();
+}
+
+// Returns the text of a model. It has the sizes of arrays in it, and would reach beyond those of another model: its first
+// line says which model it is of.
+std::string text_of(const model::Model& model, const Sizes& sizes, const graph::Driver& driver) {
+  const artifact::Metadata& metadata = model.metadata();
+  const std::filesystem::path place = place_of(metadata, driver);
+  std::optional<std::string> text = archive::read(place);
+  const auto refuse = [&](std::int32_t status, const std::string& problem) {
+    throw Error(status, driver.text(),
+                join(problem, ". Write it: neml2-capi build-kernels ARTIFACT --target ", driver.target()));
+  };
+  if (!text)
+    refuse(NEML2_ERROR_UNSUPPORTED,
+           join("The artifact has no kernels in the language of the device: there is no ", place.string()));
+  const std::string expected =
+      join("// neml2_capi: ", sizes.inputs, " inputs, ", sizes.parameters, " parameters, ", sizes.outputs, " outputs, ",
+           name_of(sizes.real), ", metadata ", archive::crc32(archive::read(metadata.file).value_or("")), "\n");
+  if (!text->starts_with(expected))
+    refuse(NEML2_ERROR_ARTIFACT,
+           join("The kernels in ", place.string(), " are not of this model: the first line is not '",
+                std::string_view(expected).substr(0, expected.size() - 1), "'"));
+  return *std::move(text);
+}
+
+// The text has numbers of one type.
+void require_one_type(const model::Model& model) {
+  for (const Kind kind : {Kind::input, Kind::output, Kind::parameter})
+    for (const model::Variable& variable : model.variables(kind))
+      if (variable.dtype != model.dtype())
+        throw Error(
+            NEML2_ERROR_UNSUPPORTED, variable.name,
+            join("'", variable.name, "' is of ", name_of(variable.dtype), ", and kernels on a device have numbers of ",
+                 name_of(model.dtype()), " only. Open the model on the CPU."));
+}
+
+}  // namespace
+
+bool has_text(const artifact::Metadata& metadata, const graph::Driver& driver) {
+  return archive::is_file(place_of(metadata, driver));
+}
+
+ByText::ByText(const model::Model& model, Device device)
+    : model_(model), name_(device.str()), compiled_(model.metadata()), writer_(model), sizes_(model) {
+  const graph::Driver& driver = graph::driver_of(device);
+  const std::string text = text_of(model, sizes_, driver);
+  require_one_type(model);
+  device_ = driver.open(device);
+  program_ = program_of(*device_, text);
+}
+
+ByText::~ByText() = default;
+
+bool ByText::gives(const model::Request& request, const Options& options) const {
+  const auto refuse = [&](const char* subject, const char* what, const char* remedy) {
+    throw Error(NEML2_ERROR_UNSUPPORTED, subject,
+                join("The kernels on ", name_, " do not ", what, ". ", remedy, ", or open the model on the CPU."));
+  };
+  if (request.by_parameters())
+    refuse("parameters", "derive with respect to parameters", "Ask for derivatives with respect to inputs");
+  if (request.history) refuse("collect_history", "report the residuals of iterations", "Leave that report out");
+  if (model_.variables(Kind::unknown).empty()) return true;
+  if (options.whole_batch())
+    refuse("convergence", "let a batch converge as a whole", "Set the option convergence = point");
+  if (!is_search_of_text(options))
+    refuse("ls_max_iters", "search along Newton's step in another way than the artifact was compiled for",
+           "Leave the options ls_type, ls_max_iters, ls_cutback, ls_c and substep_del_tol as they were");
+  return true;
+}
+
+// The other settings are arguments of the kernel.
+bool ByText::is_search_of_text(const Options& options) const {
+  const newton::Settings now = options.newton(), then = compiled_.newton();
+  return now.strong_wolfe == then.strong_wolfe && now.ls_max_iters == then.ls_max_iters &&
+         now.ls_cutback == then.ls_cutback && now.ls_c == then.ls_c &&
+         options.substep_del_tol() == compiled_.substep_del_tol();
+}
+
+// At most a quarter of the device's memory for each batch, and no more than keeps it busy: the host works meanwhile.
+std::int64_t ByText::points_at_once(const Options& options, std::int64_t points) const {
+  constexpr std::int64_t busy = 1 << 17;
+  const std::int64_t fit = std::min(device_->memory() / 4 / sizes_.bytes_per_point(),
+                                    device_->largest_piece() / std::max<std::int64_t>(sizes_.largest_per_point(), 1));
+  const std::int64_t wanted = options.chunk() > 0 ? options.chunk() : busy;
+  return std::clamp<std::int64_t>(std::min(wanted, points), 1, std::max<std::int64_t>(fit, 1));
+}
+
+std::unique_ptr<ByText::Pair> ByText::take() const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!waiting_.empty()) {
+      std::unique_ptr<Pair> pair = std::move(waiting_.back());
+      waiting_.pop_back();
+      return pair;
+    }
+  }
+  return std::make_unique<Pair>(*this);
+}
+
+void ByText::give_back(std::unique_ptr<Pair> pair) const {
+  const std::lock_guard lock(mutex_);
+  waiting_.push_back(std::move(pair));
+}
+
+void ByText::finish(Batch& batch, const model::Bindings& bindings, model::Workspace& workspace,
+                    model::Tally& tally) const {
+  if (!batch.is_under_way()) return;
+  model::Chunk& chunk = workspace.chunk;
+  const model::Derived derived = batch.end(bindings, chunk);
+  writer_.write(chunk, bindings, derived);
+  tally.add(chunk.reports.status, chunk.reports.iterations, chunk.reports.residual_norm, chunk.begin);
+  tally.note(chunk.non_finite);
+  chunk.release_values();
+}
+
+void ByText::run(const model::Plan& plan, const model::Bindings& bindings, const model::Range& range,
+                 model::Workspace& workspace, model::Tally& tally) const {
+  if (!begin_sums(plan, bindings, range)) return;
+  const std::int64_t end = range.begin + range.points, size = points_at_once(plan.options(), range.points);
+  std::unique_ptr<Pair> pair = take();  // if anything throws, it waits for the device and ends
+  std::size_t turn = 0;
+  for (std::int64_t p = range.begin; p < end; p += size, turn ^= 1) {
+    interrupt::check();
+    finish(pair->batches[turn], bindings, workspace, tally);
+    pair->batches[turn].begin(bindings, plan.request(), plan.options().newton(), p, std::min(size, end - p));
+  }
+  for (int i = 0; i < 2; ++i, turn ^= 1) finish(pair->batches[turn], bindings, workspace, tally);
+  end_sums(plan, range);
+  give_back(std::move(pair));
+}
+
+}  // namespace neml2_capi::accelerator

@@ -1,0 +1,58 @@
+// The route of a model whose kernels run on a device, from their text: arrays of the host go there and back.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "capi/accelerator/batch.h"
+#include "capi/base/locks.h"
+#include "capi/evaluation/route.h"
+
+namespace neml2_capi::accelerator {
+
+// Tells whether an artifact, by its metadata for the CPU, has the text of its law for a device.
+bool has_text(const artifact::Metadata& metadata, const graph::Driver& driver);
+
+class ByText final : public model::Route {
+ public:
+  // Compiles the text, or takes what was compiled before. The model, which is on the host, must outlive it. Throws
+  // NEML2_ERROR_UNSUPPORTED if the artifact has no text, or there is no driver or device; NEML2_ERROR_ARTIFACT for a
+  // text that does not compile.
+  ByText(const model::Model& model, Device device);
+  ~ByText() override;
+
+  // Throws NEML2_ERROR_UNSUPPORTED for what the kernels of a text do not give.
+  bool gives(const model::Request& request, const model::Options& options) const override;
+  void check(const model::Options&, std::int64_t) const override {}
+  ChunkSize chunk_size(const model::Options&, const model::Request& request) const override {
+    return {request.points, request.points};
+  }
+  void run(const model::Plan& plan, const model::Bindings& bindings, const model::Range& range,
+           model::Workspace& workspace, model::Tally& tally) const override;
+
+ private:
+  // The batches of a thread: one is on the device while the host fills or reads the other.
+  struct Pair {
+    Batch batches[2];
+    Pair(const ByText& of) : batches{{of.model_, of.sizes_, *of.program_}, {of.model_, of.sizes_, *of.program_}} {}
+  };
+  bool is_search_of_text(const model::Options& options) const;
+  std::unique_ptr<Pair> take() const;
+  void give_back(std::unique_ptr<Pair> pair) const;
+  std::int64_t points_at_once(const model::Options& options, std::int64_t points) const;
+  void finish(Batch& batch, const model::Bindings& bindings, model::Workspace& workspace, model::Tally& tally) const;
+
+  const model::Model& model_;
+  const std::string name_;         // "opencl:0"
+  const model::Options compiled_;  // of the artifact
+  const model::ThroughSegments writer_;
+  const Sizes sizes_;
+  std::shared_ptr<const graph::OpenDevice> device_;
+  std::shared_ptr<const graph::DeviceProgram> program_;
+
+  mutable locks::Mutex mutex_;  // guards the pairs that wait for a thread
+  mutable std::vector<std::unique_ptr<Pair>> waiting_;
+};
+
+}  // namespace neml2_capi::accelerator

@@ -1,0 +1,191 @@
+// Devices of CUDA, by the driver alone: a backend.
+#include "capi/graph/backend.h"
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "capi/base/error.h"
+#include "capi/base/locks.h"
+#include "capi/cuda/compiler.h"
+#include "capi/cuda/library.h"
+
+namespace neml2_capi::cuda {
+namespace {
+
+// Scope in which a context is this thread's.
+class Current {
+ public:
+  explicit Current(Object context) { require(driver().cuCtxPushCurrent_v2(context), "cuCtxPushCurrent"); }
+  ~Current() {
+    Object ignored = nullptr;
+    driver().cuCtxPopCurrent_v2(&ignored);
+  }
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+};
+
+// Gives something of a context back. If the device is lost, that is lost with it.
+template <class GiveBack>
+void with(Object context, GiveBack&& give_back) noexcept {
+  if (driver().cuCtxPushCurrent_v2(context) != 0) return;
+  give_back();
+  Object ignored = nullptr;
+  driver().cuCtxPopCurrent_v2(&ignored);
+}
+
+class Memory final : public graph::DeviceMemory {
+ public:
+  Memory(Object context, Address address) : DeviceMemory(address), context_(context) {}
+  ~Memory() override {
+    with(context_, [&] { driver().cuMemFree_v2(handle()); });
+  }
+
+ private:
+  Object context_;
+};
+
+class Queue final : public graph::DeviceQueue {
+ public:
+  Queue(std::shared_ptr<const void> owner, Object context, Object function)
+      : owner_(std::move(owner)), context_(context), function_(function) {
+    const Current here(context_);
+    require(driver().cuStreamCreate(&stream_, non_blocking), "cuStreamCreate");
+  }
+  ~Queue() override {
+    with(context_, [&] {
+      driver().cuStreamSynchronize(stream_);
+      driver().cuStreamDestroy_v2(stream_);
+    });
+  }
+
+  std::unique_ptr<graph::DeviceMemory> allocate(std::int64_t bytes) override {
+    const Current here(context_);
+    Address address = 0;
+    require(driver().cuMemAlloc_v2(&address, static_cast<Size>(bytes)), "cuMemAlloc");
+    return std::make_unique<Memory>(context_, address);
+  }
+  // Its pages are locked.
+  std::shared_ptr<void> allocate_on_host(std::int64_t bytes) override {
+    const Current here(context_);
+    void* block = nullptr;
+    require(driver().cuMemAllocHost_v2(&block, static_cast<Size>(bytes)), "cuMemAllocHost");
+    return {block, [context = context_](void* given) { with(context, [&] { driver().cuMemFreeHost(given); }); }};
+  }
+
+  void upload(const graph::DeviceMemory& to, const void* from, std::int64_t bytes) override {
+    if (bytes == 0) return;
+    const Current here(context_);
+    require(driver().cuMemcpyHtoDAsync_v2(to.handle(), from, static_cast<Size>(bytes), stream_), "cuMemcpyHtoDAsync");
+  }
+  void download(void* to, const graph::DeviceMemory& from, std::int64_t bytes) override {
+    if (bytes == 0) return;
+    const Current here(context_);
+    require(driver().cuMemcpyDtoHAsync_v2(to, from.handle(), static_cast<Size>(bytes), stream_), "cuMemcpyDtoHAsync");
+  }
+  void launch(std::int64_t points, std::span<const graph::DeviceArgument> arguments) override {
+    constexpr std::int64_t group = 128;
+    Vector<void*> values;
+    for (const graph::DeviceArgument& argument : arguments) values.push_back(const_cast<void*>(argument.value));
+    const Current here(context_);
+    require(driver().cuLaunchKernel(function_, static_cast<unsigned>((points + group - 1) / group), 1, 1, group, 1, 1,
+                                    0, stream_, values.data(), nullptr),
+            "cuLaunchKernel");
+  }
+  void flush() override {}
+  void wait() override {
+    const Current here(context_);
+    require(driver().cuStreamSynchronize(stream_), "cuStreamSynchronize");
+  }
+
+ private:
+  std::shared_ptr<const void> owner_;  // of the function
+  Object context_, function_, stream_ = nullptr;
+};
+
+class Program final : public graph::DeviceProgram, public std::enable_shared_from_this<Program> {
+ public:
+  Program(Object context, const std::string& cubin) : context_(context) {
+    const Current here(context_);
+    require(driver().cuModuleLoadData(&module_, cubin.data()), "cuModuleLoadData");
+    const Status status = driver().cuModuleGetFunction(&function_, module_, "neml2_update");
+    if (status != 0) driver().cuModuleUnload(module_);
+    require(status, "cuModuleGetFunction of neml2_update");
+  }
+  ~Program() override {
+    with(context_, [&] { driver().cuModuleUnload(module_); });
+  }
+
+  std::unique_ptr<graph::DeviceQueue> queue() const override {
+    return std::make_unique<Queue>(shared_from_this(), context_, function_);
+  }
+
+ private:
+  Object context_, module_ = nullptr, function_ = nullptr;
+};
+
+class OneDevice final : public graph::OpenDevice {
+ public:
+  explicit OneDevice(int index) {
+    char name[256] = {};
+    int major = 0, minor = 0;
+    Size bytes = 0;
+    require(driver().cuDeviceGet(&device_, index), "cuDeviceGet");
+    require(driver().cuDeviceGetName(name, sizeof name, device_), "cuDeviceGetName");
+    require(driver().cuDeviceGetAttribute(&major, attribute_major, device_), "cuDeviceGetAttribute");
+    require(driver().cuDeviceGetAttribute(&minor, attribute_minor, device_), "cuDeviceGetAttribute");
+    require(driver().cuDeviceTotalMem_v2(&bytes, device_), "cuDeviceTotalMem");
+    require(driver().cuDriverGetVersion(&version_), "cuDriverGetVersion");
+    require(driver().cuDevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain");
+    name_ = name;
+    architecture_ = join("sm_", major, minor);
+    memory_ = static_cast<std::int64_t>(bytes);
+  }
+
+  std::string name() const override { return name_; }
+  std::string key() const override { return join("cuda ", version_, "\n", name_, "\n", compiler_key(architecture_)); }
+  std::int64_t memory() const override { return memory_; }
+  std::int64_t largest_piece() const override { return memory_; }
+  std::string compile(std::string_view text) const override { return cuda::compile(text, architecture_); }
+  std::shared_ptr<const graph::DeviceProgram> load(const std::string& cubin) const override {
+    return std::make_shared<const Program>(context_, cubin);
+  }
+
+ private:
+  int device_ = 0, version_ = 0;
+  Object context_ = nullptr;  // the one of all libraries of the process, kept for its life
+  std::string name_, architecture_;
+  std::int64_t memory_ = 0;
+};
+
+constinit locks::Mutex mutex;
+constinit locks::Lazy<std::map<int, std::shared_ptr<const graph::OpenDevice>>> opened;  // never closed
+
+class CudaDriver final : public graph::Driver {
+ public:
+  bool serves(Device device) const override { return device.type == Device::Type::cuda; }
+  const char* text() const override { return "device.cu"; }
+  const char* target() const override { return "cuda"; }
+  std::shared_ptr<const graph::OpenDevice> open(Device device) const override {
+    {
+      const std::lock_guard lock(mutex);
+      if (const auto found = opened.get().find(device.index); found != opened.get().end()) return found->second;
+    }
+    int count = 0;
+    require(cuda::driver().cuDeviceGetCount(&count), "cuDeviceGetCount");
+    if (device.index >= count)
+      throw Error(NEML2_ERROR_UNSUPPORTED, device.str(),
+                  join("There is no device ", device.str(), ": CUDA has ", count,
+                       " here. Choose one of these, or open the model on the CPU."));
+    auto made = std::make_shared<const OneDevice>(device.index);
+    const std::lock_guard lock(mutex);
+    return opened.get().try_emplace(device.index, std::move(made)).first->second;  // of the thread that was first
+  }
+};
+
+const CudaDriver driver_of_cuda;
+graph::Backend backend{.name = "cuda", .driver = &driver_of_cuda};
+const graph::Registration registration(backend);
+
+}  // namespace
+}  // namespace neml2_capi::cuda

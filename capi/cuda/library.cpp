@@ -1,0 +1,126 @@
+#include "capi/cuda/library.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "capi/base/error.h"
+#include "capi/platform/shared_object.h"
+
+namespace neml2_capi::cuda {
+namespace {
+
+constexpr const char* variable = "NEML2_CAPI_NVRTC";
+
+// Opens the first of some files that is there; `reason` gets the words about the last one.
+void* open_first(const std::vector<std::string>& files, std::string& reason) {
+  for (const std::string& file : files)
+    if (void* library = platform::open_shared(file.c_str(), reason, platform::Opening::for_ever)) return library;
+  return nullptr;
+}
+
+template <class Function>
+void look_up(void* library, const char* name, Function*& function, std::string& lacking) {
+  function = reinterpret_cast<Function*>(platform::function_of(library, name));
+  if (!function) add_name(lacking, name);
+}
+
+// Returns what `make` makes once for the life of the process. Two threads may make it at once, and find the same.
+template <class Value>
+const Value& once(std::atomic<const Value*>& found, Value (*make)()) {
+  if (const Value* known = found.load(std::memory_order_acquire)) return *known;
+  auto made = std::make_unique<const Value>(make());
+  const Value* expected = nullptr;
+  return found.compare_exchange_strong(expected, made.get()) ? *made.release() : *expected;
+}
+
+DriverFunctions find_driver() {
+  const auto missing = [](const std::string& what) {
+    return Error(
+        NEML2_ERROR_UNSUPPORTED, "cuda",
+        join("CUDA cannot be used: ", what, ". Install the driver of an NVIDIA GPU, or open the model on the CPU."));
+  };
+#if defined(_WIN32)
+  const std::vector<std::string> files = {"nvcuda.dll"};
+#else
+  const std::vector<std::string> files = {"libcuda.so.1"};
+#endif
+  std::string reason, lacking;
+  void* library = open_first(files, reason);
+  if (!library) throw missing(reason);
+  DriverFunctions found;
+#define NEML2_LOOK_UP(name, ...) look_up(library, #name, found.name, lacking);
+  NEML2_CUDA_FUNCTIONS(NEML2_LOOK_UP)
+  if (!lacking.empty()) throw missing(join(files.front(), " lacks ", lacking));
+  if (const Status status = found.cuInit(0)) {
+    const char* words = nullptr;
+    found.cuGetErrorString(status, &words);
+    throw missing(join("the driver says ", words ? words : "nothing", " (error ", status, ")"));
+  }
+  return found;
+}
+
+// The compiler opens its builtins by their name, which finds them if they are open already.
+void open_builtins_beside(const std::filesystem::path& compiler) {
+  std::error_code ignored;
+  std::string reason;
+  for (const auto& entry : std::filesystem::directory_iterator(compiler.parent_path(), ignored))
+    if (entry.path().filename().string().find("nvrtc-builtins") != std::string::npos)
+      platform::open_shared(entry.path().string().c_str(), reason, platform::Opening::for_ever);
+}
+
+CompilerFunctions find_compiler() {
+#if defined(_WIN32)
+  std::vector<std::string> files = {"nvrtc64_130_0.dll", "nvrtc64_120_0.dll"};
+#else
+  std::vector<std::string> files = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+#endif
+  if (const char* named = std::getenv(variable); named && *named) {
+    files = {named};
+    open_builtins_beside(named);
+  }
+  const auto missing = [&](const std::string& what) {
+    return Error(NEML2_ERROR_UNSUPPORTED, "nvrtc",
+                 join("CUDA's compiler cannot be used: ", what,
+                      ". Install it (pip install nvidia-cuda-nvrtc, or the CUDA toolkit, version 12 or later), or set ",
+                      variable, " to the file libnvrtc.so."));
+  };
+  std::string reason, lacking;
+  void* library = open_first(files, reason);
+  if (!library) throw missing(reason);
+  CompilerFunctions found;
+#define NEML2_LOOK_UP(name, ...) look_up(library, #name, found.name, lacking);
+  NEML2_NVRTC_FUNCTIONS(NEML2_LOOK_UP)
+  if (!lacking.empty()) throw missing(join(files.front(), " lacks ", lacking));
+  return found;
+}
+
+}  // namespace
+
+const DriverFunctions& driver() {
+  static constinit std::atomic<const DriverFunctions*> found = nullptr;
+  return once(found, find_driver);
+}
+
+const CompilerFunctions& compiler() {
+  static constinit std::atomic<const CompilerFunctions*> found = nullptr;
+  return once(found, find_compiler);
+}
+
+void require(Status status, const char* what) {
+  if (status == 0) return;
+  if (status == out_of_memory)
+    throw Error(NEML2_ERROR_MEMORY, "cuda",
+                join("The CUDA device has no memory left for ", what,
+                     ". Evaluate fewer points at once: set the option chunk."));
+  const char* words = nullptr;
+  driver().cuGetErrorString(status, &words);
+  throw Error(NEML2_ERROR_RUNTIME, "cuda",
+              join("CUDA failed: ", what, ": ", words ? words : "an unknown error", " (error ", status, ")."));
+}
+
+}  // namespace neml2_capi::cuda

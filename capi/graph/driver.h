@@ -1,0 +1,97 @@
+// Drivers: what compiles the text of a law for a device, and runs it there. A backend offers one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "capi/tensor/tensor.h"
+
+namespace neml2_capi::graph {
+
+// Memory of a device, which is given back with this.
+class DeviceMemory {
+ public:
+  virtual ~DeviceMemory() = default;
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+  // What the driver knows it by.
+  std::uint64_t handle() const { return handle_; }
+
+ protected:
+  explicit DeviceMemory(std::uint64_t handle) : handle_(handle) {}
+
+ private:
+  std::uint64_t handle_;
+};
+
+// Value that a kernel takes: a number, or the handle of memory, 0 for none.
+struct DeviceArgument {
+  const void* value;
+  std::size_t size;
+};
+
+// Queue of a program's runs on a device. What is put into it is done in order while the caller goes on; memory that is
+// named there must stay until wait() returns. The destructor waits. One thread at a time.
+//
+// Functions throw NEML2_ERROR_MEMORY if the device has no memory left, else NEML2_ERROR_RUNTIME with the driver's words.
+class DeviceQueue {
+ public:
+  virtual ~DeviceQueue() = default;
+
+  virtual std::unique_ptr<DeviceMemory> allocate(std::int64_t bytes) = 0;
+  // Memory of the host that the device copies from and to without a detour.
+  virtual std::shared_ptr<void> allocate_on_host(std::int64_t bytes) = 0;
+  virtual void upload(const DeviceMemory& to, const void* from, std::int64_t bytes) = 0;
+  virtual void download(void* to, const DeviceMemory& from, std::int64_t bytes) = 0;
+  virtual void launch(std::int64_t points, std::span<const DeviceArgument> arguments) = 0;
+  // Hands what was put in to the device.
+  virtual void flush() = 0;
+  virtual void wait() = 0;
+};
+
+// Program on a device: the kernel neml2_update of a text. Any number of threads may make queues.
+class DeviceProgram {
+ public:
+  virtual ~DeviceProgram() = default;
+  virtual std::unique_ptr<DeviceQueue> queue() const = 0;
+};
+
+class OpenDevice {
+ public:
+  virtual ~OpenDevice() = default;
+
+  // The device in the words of its maker.
+  virtual std::string name() const = 0;
+  // All that a compiled program depends on, but its text: the device, the driver's version, the compiler's options.
+  virtual std::string key() const = 0;
+  // Bytes that all memory of this process may take there, and one piece of it.
+  virtual std::int64_t memory() const = 0;
+  virtual std::int64_t largest_piece() const = 0;
+  // Compiles a text. Throws NEML2_ERROR_ARTIFACT with the log of the compiler.
+  virtual std::string compile(std::string_view text) const = 0;
+  // Loads what compile() returned, perhaps in another process. Throws NEML2_ERROR_RUNTIME if the driver refuses it.
+  virtual std::shared_ptr<const DeviceProgram> load(const std::string& binary) const = 0;
+};
+
+class Driver {
+ public:
+  virtual ~Driver() = default;
+
+  virtual bool serves(Device device) const = 0;
+  // Name of the text beside an artifact's kernels, "device.cl", and the target that makes it, "opencl".
+  virtual const char* text() const = 0;
+  virtual const char* target() const = 0;
+  // Opens a device, once for the life of the process. Throws NEML2_ERROR_UNSUPPORTED if there is no driver on this
+  // machine, or no such device.
+  virtual std::shared_ptr<const OpenDevice> open(Device device) const = 0;
+};
+
+// Returns the driver of a device. Throws NEML2_ERROR_UNSUPPORTED if no backend has one.
+const Driver& driver_of(Device device);
+
+}  // namespace neml2_capi::graph

@@ -1,0 +1,276 @@
+// Devices of OpenCL: a backend.
+#include "capi/graph/backend.h"
+
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "capi/base/locks.h"
+#include "capi/opencl/library.h"
+#include "capi/tensor/memory.h"
+
+namespace neml2_capi::opencl {
+namespace {
+
+// An object of OpenCL, and the function that gives it back.
+class Owned {
+ public:
+  Owned() = default;
+  Owned(Object object, Number (*release)(Object)) : object_(object), release_(release) {}
+  Owned(Owned&& other) noexcept : object_(std::exchange(other.object_, nullptr)), release_(other.release_) {}
+  Owned& operator=(Owned&& other) noexcept {
+    std::swap(object_, other.object_);
+    std::swap(release_, other.release_);
+    return *this;
+  }
+  ~Owned() {
+    if (object_) release_(object_);
+  }
+
+  Object get() const { return object_; }
+
+ private:
+  Object object_ = nullptr;
+  Number (*release_)(Object) = nullptr;
+};
+
+template <class Value>
+Value number(Object device, Count what) {
+  Value value{};
+  require(functions().clGetDeviceInfo(device, what, sizeof value, &value, nullptr), "clGetDeviceInfo");
+  return value;
+}
+
+// Returns a text of an object, which `get` writes to a buffer.
+template <class Get>
+std::string text(Get&& get, const char* what) {
+  Size size = 0;
+  require(get(0, nullptr, &size), what);
+  std::string value(size, '\0');
+  require(get(size, value.data(), nullptr), what);
+  while (!value.empty() && value.back() == '\0') value.pop_back();
+  return value;
+}
+
+class Memory final : public graph::DeviceMemory {
+ public:
+  explicit Memory(Owned memory)
+      : DeviceMemory(reinterpret_cast<std::uintptr_t>(memory.get())), memory_(std::move(memory)) {}
+
+ private:
+  Owned memory_;
+};
+
+Object object_of(const graph::DeviceMemory& memory) {
+  return reinterpret_cast<Object>(static_cast<std::uintptr_t>(memory.handle()));
+}
+
+class Queue final : public graph::DeviceQueue {
+ public:
+  // The kernel is the queue's own: its arguments are set, and then it is launched.
+  Queue(std::shared_ptr<const void> owner, Object context, Owned queue, Owned kernel)
+      : owner_(std::move(owner)), context_(context), kernel_(std::move(kernel)), queue_(std::move(queue)) {}
+  ~Queue() override { functions().clFinish(queue_.get()); }
+
+  std::unique_ptr<graph::DeviceMemory> allocate(std::int64_t bytes) override {
+    Number status = 0;
+    Owned made(functions().clCreateBuffer(context_, read_write, static_cast<Size>(bytes), nullptr, &status),
+               functions().clReleaseMemObject);
+    require(status, "clCreateBuffer");
+    return std::make_unique<Memory>(std::move(made));
+  }
+  std::shared_ptr<void> allocate_on_host(std::int64_t bytes) override {
+    const auto size = static_cast<std::size_t>(bytes);
+    return {memory::allocate(size), [size](void* block) { memory::release(block, size); }};
+  }
+
+  void upload(const graph::DeviceMemory& to, const void* from, std::int64_t bytes) override {
+    if (bytes == 0) return;
+    require(functions().clEnqueueWriteBuffer(queue_.get(), object_of(to), 0, 0, static_cast<Size>(bytes), from, 0,
+                                             nullptr, nullptr),
+            "clEnqueueWriteBuffer");
+  }
+  void download(void* to, const graph::DeviceMemory& from, std::int64_t bytes) override {
+    if (bytes == 0) return;
+    require(functions().clEnqueueReadBuffer(queue_.get(), object_of(from), 0, 0, static_cast<Size>(bytes), to, 0,
+                                            nullptr, nullptr),
+            "clEnqueueReadBuffer");
+  }
+  // A whole number of groups: the kernel leaves out what is beyond the points.
+  void launch(std::int64_t points, std::span<const graph::DeviceArgument> arguments) override {
+    constexpr Size group = 64;
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+      require(functions().clSetKernelArg(kernel_.get(), static_cast<Count>(i), arguments[i].size, arguments[i].value),
+              "clSetKernelArg");
+    const Size items = (static_cast<Size>(points) + group - 1) / group * group;
+    Object event = nullptr;
+    require(
+        functions().clEnqueueNDRangeKernel(queue_.get(), kernel_.get(), 1, nullptr, &items, &group, 0, nullptr, &event),
+        "clEnqueueNDRangeKernel");
+    launched_ = Owned(event, functions().clReleaseEvent);
+  }
+  void flush() override { require(functions().clFlush(queue_.get()), "clFlush"); }
+  void wait() override {
+    require(functions().clFinish(queue_.get()), "clFinish");
+    const Owned launched = std::exchange(launched_, {});
+    Number status = 0;
+    if (!launched.get()) return;
+    require(functions().clGetEventInfo(launched.get(), event_status, sizeof status, &status, nullptr),
+            "clGetEventInfo");
+    require(status, "a kernel");
+  }
+
+ private:
+  std::shared_ptr<const void> owner_;  // of the context
+  Object context_;
+  Owned kernel_, launched_, queue_;
+};
+
+class Program final : public graph::DeviceProgram, public std::enable_shared_from_this<Program> {
+ public:
+  Program(Object device, Object context, Owned program)
+      : device_(device), context_(context), program_(std::move(program)) {
+    kernel();  // there must be one
+  }
+
+  std::unique_ptr<graph::DeviceQueue> queue() const override {
+    Number status = 0;
+    Owned queue(functions().clCreateCommandQueue(context_, device_, 0, &status), functions().clReleaseCommandQueue);
+    require(status, "clCreateCommandQueue");
+    return std::make_unique<Queue>(shared_from_this(), context_, std::move(queue), kernel());
+  }
+
+ private:
+  Owned kernel() const {
+    Number status = 0;
+    Owned made(functions().clCreateKernel(program_.get(), "neml2_update", &status), functions().clReleaseKernel);
+    require(status, "clCreateKernel of neml2_update");
+    return made;
+  }
+
+  Object device_, context_;
+  Owned program_;
+};
+
+class OneDevice final : public graph::OpenDevice {
+ public:
+  explicit OneDevice(Object device) : device_(device) {
+    Number status = 0;
+    context_ = Owned(functions().clCreateContext(nullptr, 1, &device, nullptr, nullptr, &status),
+                     functions().clReleaseContext);
+    require(status, "clCreateContext");
+  }
+
+  std::string name() const override { return about(device_name); }
+  std::string key() const override {
+    return join("opencl\n", about(device_name), "\n", about(device_version), "\n", about(driver_version), "\n",
+                options());
+  }
+  std::int64_t memory() const override { return bytes(device_memory); }
+  std::int64_t largest_piece() const override { return bytes(device_largest_piece); }
+
+  std::string compile(std::string_view text) const override {
+    if (number<Flags>(device_, device_double_config) == 0)
+      throw Error(NEML2_ERROR_UNSUPPORTED, "opencl", join(name(), " has no numbers of double precision."));
+    Number status = 0;
+    const char* first = text.data();
+    const Size length = text.size();
+    const Owned program(functions().clCreateProgramWithSource(context_.get(), 1, &first, &length, &status),
+                        functions().clReleaseProgram);
+    require(status, "clCreateProgramWithSource");
+    if (functions().clBuildProgram(program.get(), 1, &device_, options(), nullptr, nullptr) < 0)
+      throw Error(NEML2_ERROR_ARTIFACT, "device.cl",
+                  join("The kernels do not compile for ", name(), ": ", log_of(program.get()),
+                       "\nWrite them again: neml2-capi build-kernels ARTIFACT --target opencl"));
+    Size size = 0;
+    require(functions().clGetProgramInfo(program.get(), program_binary_sizes, sizeof size, &size, nullptr),
+            "clGetProgramInfo");
+    std::string binary(size, '\0');
+    char* to = binary.data();
+    require(functions().clGetProgramInfo(program.get(), program_binaries, sizeof to, &to, nullptr), "clGetProgramInfo");
+    return binary;
+  }
+
+  std::shared_ptr<const graph::DeviceProgram> load(const std::string& binary) const override {
+    Number status = 0, of_device = 0;
+    const Size length = binary.size();
+    const auto* first = reinterpret_cast<const unsigned char*>(binary.data());
+    Owned program(
+        functions().clCreateProgramWithBinary(context_.get(), 1, &device_, &length, &first, &of_device, &status),
+        functions().clReleaseProgram);
+    require(status, "clCreateProgramWithBinary");
+    require(of_device, "clCreateProgramWithBinary");
+    require(functions().clBuildProgram(program.get(), 1, &device_, options(), nullptr, nullptr), "clBuildProgram");
+    return std::make_shared<const Program>(device_, context_.get(), std::move(program));
+  }
+
+ private:
+  static constexpr const char* options() { return "-cl-std=CL1.2"; }
+
+  std::string about(Count what) const {
+    return text(
+        [&](Size size, void* to, Size* needed) { return functions().clGetDeviceInfo(device_, what, size, to, needed); },
+        "clGetDeviceInfo");
+  }
+  std::int64_t bytes(Count what) const { return static_cast<std::int64_t>(number<std::uint64_t>(device_, what)); }
+  std::string log_of(Object program) const {
+    return text(
+        [&](Size size, void* to, Size* needed) {
+          return functions().clGetProgramBuildInfo(program, device_, build_log, size, to, needed);
+        },
+        "clGetProgramBuildInfo");
+  }
+
+  Object device_;
+  Owned context_;
+};
+
+// Lists the devices of all platforms, in the order of the loader.
+std::vector<Object> devices() {
+  std::vector<Object> all;
+  Count platforms = 0;
+  if (functions().clGetPlatformIDs(0, nullptr, &platforms) < 0) return all;  // there are none
+  std::vector<Object> listed(platforms);
+  require(functions().clGetPlatformIDs(platforms, listed.data(), nullptr), "clGetPlatformIDs");
+  for (Object platform : listed) {
+    Count count = 0;
+    if (functions().clGetDeviceIDs(platform, all_devices, 0, nullptr, &count) < 0) continue;
+    const std::size_t before = all.size();
+    all.resize(before + count);
+    require(functions().clGetDeviceIDs(platform, all_devices, count, all.data() + before, nullptr), "clGetDeviceIDs");
+  }
+  return all;
+}
+
+constinit locks::Mutex mutex;
+constinit locks::Lazy<std::map<int, std::shared_ptr<const graph::OpenDevice>>> opened;  // never closed
+
+class OpenClDriver final : public graph::Driver {
+ public:
+  bool serves(Device device) const override { return device.type == Device::Type::opencl; }
+  const char* text() const override { return "device.cl"; }
+  const char* target() const override { return "opencl"; }
+  std::shared_ptr<const graph::OpenDevice> open(Device device) const override {
+    {
+      const std::lock_guard lock(mutex);
+      if (const auto found = opened.get().find(device.index); found != opened.get().end()) return found->second;
+    }
+    const std::vector<Object> all = devices();
+    const auto index = static_cast<std::size_t>(device.index);
+    if (index >= all.size())
+      throw Error(NEML2_ERROR_UNSUPPORTED, device.str(),
+                  join("There is no device ", device.str(), ": OpenCL has ", all.size(),
+                       " here. Install the driver of one (clinfo lists them), or open the model on the CPU."));
+    auto made = std::make_shared<const OneDevice>(all[index]);
+    const std::lock_guard lock(mutex);
+    return opened.get().try_emplace(device.index, std::move(made)).first->second;  // of the thread that was first
+  }
+};
+
+const OpenClDriver driver;
+graph::Backend backend{.name = "opencl", .driver = &driver};
+const graph::Registration registration(backend);
+
+}  // namespace
+}  // namespace neml2_capi::opencl
