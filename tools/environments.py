@@ -26,6 +26,16 @@ OTHER_TORCHES = {
 }
 NEWEST_TORCH = next(iter(OTHER_TORCHES))
 
+# Devices for the tests: Intel's OpenCL on the processor; and NVRTC, which needs no GPU.
+DEVICES = (
+    "intel-opencl-rt==2026.2.0",
+    "intel-cmplr-lib-rt==2026.2.0",
+    "tbb==2023.2.0",
+    "tcmlib==1.6.0",
+    "umf==1.2.0",
+    "nvidia-cuda-nvrtc==13.5.37",
+)
+
 
 def _pyproject_list(table: str, key: str, source: Path = ROOT) -> list[str]:
     """A list of texts in pyproject.toml (CPython 3.10 has no parser for it)."""
@@ -177,16 +187,41 @@ def other_torch(release: str = NEWEST_TORCH) -> Path | None:
     Only its libtorch is for use: the packages that torch needs in Python are not there.
     """
     wanted = [f"torch=={release}", *OTHER_TORCHES[release]]
-    try:
-        environment = prepare(f"torch-{release}", [], alone=wanted)
-    except Failure as failure:
-        errors = re.findall("^ERROR: .*", str(failure), re.MULTILINE) or [str(failure)]
-        print(f"no torch {release} for the tests: {errors[-1]}")
+    environment = _prepared_if_possible(f"torch-{release}", wanted, f"torch {release}")
+    if not environment:
         return None
     (torch,) = environment.folder.glob("lib/python*/site-packages/torch")
     for unused in torch.glob("lib/libtorch_cuda*"):  # half of it
         unused.unlink()
     return torch
+
+
+def _prepared_if_possible(name: str, alone: Sequence[str], what: str) -> Environment | None:
+    """Return an environment for tests, or print why it cannot be had."""
+    try:
+        return prepare(name, [], alone=alone)
+    except Failure as failure:
+        errors = re.findall("^ERROR: .*", str(failure), re.MULTILINE) or [str(failure)]
+        print(f"no {what} for the tests: {errors[-1]}")
+        return None
+
+
+def device_variables() -> dict[str, str]:
+    """Return what leads the tests to DEVICES and the system's OpenCL, or print why it cannot."""
+    environment = _prepared_if_possible("devices", DEVICES, "OpenCL of Intel and NVRTC")
+    if not environment:
+        return {}
+    for whole in environment.folder.glob("lib/lib*.so"):  # a wheel has no links
+        for again in whole.parent.glob(f"{whole.name}.*.*"):
+            again.unlink()
+            again.symlink_to(whole.name)
+    vendors = environment.folder / "vendors"
+    vendors.mkdir(exist_ok=True)
+    (vendors / "intel.icd").write_text(f"{environment.folder / 'lib' / 'libintelocl.so'}\n")
+    for system in Path("/etc/OpenCL/vendors").glob("*.icd"):
+        shutil.copy(system, vendors)
+    (compiler,) = environment.folder.glob("lib/python*/site-packages/nvidia/cu*/lib/libnvrtc.so.*")
+    return {"OCL_ICD_VENDORS": str(vendors), "NEML2_CAPI_NVRTC": str(compiler)}
 
 
 def build_environment(source: Path = ROOT) -> Environment:

@@ -17,6 +17,7 @@ from tools.editable import install_checkout
 from tools.environments import (
     Environment,
     build_environment,
+    device_variables,
     has_torch,
     other_torch,
     prepare,
@@ -121,10 +122,11 @@ def full_environment() -> tuple[Environment, dict[str, str]]:
     torch = has_torch()
     extras = ["test", "full", "sweeps", *(["compile", "arrays"] if torch else [])]
     environment = prepare("full-test", requirements(*extras))
+    variables = device_variables()
     if not torch:
         print("no torch for this Python: the tests that need it or neml2-compile are skipped")
-        return environment, {"NEML2_CAPI_COMPILE": "0"}
-    variables = {"NEML2_CAPI_COMPILER": str(environment.python)}
+        return environment, {**variables, "NEML2_CAPI_COMPILE": "0"}
+    variables["NEML2_CAPI_COMPILER"] = str(environment.python)
     if "NEML2_CAPI_TEST_LIBTORCH" not in os.environ and (place := other_torch()):
         variables["NEML2_CAPI_TEST_LIBTORCH"] = str(place)
     return environment, variables
