@@ -191,10 +191,6 @@ void Batch::begin(const model::Bindings& bindings, const model::Request& request
   queue_->flush();
 }
 
-void Batch::wait() {
-  if (std::exchange(points_, 0) != 0) queue_->wait();
-}
-
 // The last iterates of failed points stay on the device: they are NaN here.
 void Batch::note_unknowns(const model::Bindings& bindings, model::Chunk& chunk) const {
   chunk.keep_unknowns = bindings.unknowns != nullptr;
@@ -209,8 +205,8 @@ void Batch::note_unknowns(const model::Bindings& bindings, model::Chunk& chunk) 
 }
 
 model::Derived Batch::end(const model::Bindings& bindings, model::Chunk& chunk) {
-  const std::int64_t points = points_;
-  wait();
+  const std::int64_t points = std::exchange(points_, 0);
+  queue_->wait();
   chunk.begin = begin_;
   chunk.points = points;
   chunk.newton = settings_;

@@ -31,8 +31,8 @@ class Batch {
              std::int64_t begin, std::int64_t points);
   // Waits, and fills the chunk of what came back: outputs, reports, and the derivatives that were asked for.
   model::Derived end(const model::Bindings& bindings, model::Chunk& chunk);
-  // Forgets what was begun.
-  void wait();
+  // Seconds that the device took for the points of the last end().
+  double seconds() const { return queue_->seconds(); }
   bool is_under_way() const { return points_ > 0; }
 
  private:

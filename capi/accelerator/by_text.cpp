@@ -11,7 +11,9 @@
 #include "capi/artifact/locate.h"
 #include "capi/base/error.h"
 #include "capi/base/interrupt.h"
+#include "capi/base/log.h"
 #include "capi/evaluation/chunks.h"
+#include "capi/evaluation/cut_points.h"
 #include "capi/evaluation/plan.h"
 
 namespace neml2_capi::accelerator {
@@ -23,6 +25,8 @@ using model::Options;
 std::filesystem::path place_of(const artifact::Metadata& metadata, const graph::Driver& driver) {
   return artifact::kernels_folder(metadata.leaf) / driver.text();
 }
+
+constexpr std::string_view values_alone = ", values alone";  // at the end of a first line
 
 // Returns the text of a model. It has the sizes of arrays in it, and would reach beyond those of another model: its first
 // line says which model it is of.
@@ -39,11 +43,11 @@ std::string text_of(const model::Model& model, const Sizes& sizes, const graph::
            join("The artifact has no kernels in the language of the device: there is no ", place.string()));
   const std::string expected =
       join("// neml2_capi: ", sizes.inputs, " inputs, ", sizes.parameters, " parameters, ", sizes.outputs, " outputs, ",
-           name_of(sizes.real), ", metadata ", archive::crc32(archive::read(metadata.file).value_or("")), "\n");
-  if (!text->starts_with(expected))
+           name_of(sizes.real), ", metadata ", archive::crc32(archive::read(metadata.file).value_or("")));
+  const std::string_view first = std::string_view(*text).substr(0, text->find('\n'));
+  if (first != expected && first != join(expected, values_alone))
     refuse(NEML2_ERROR_ARTIFACT,
-           join("The kernels in ", place.string(), " are not of this model: the first line is not '",
-                std::string_view(expected).substr(0, expected.size() - 1), "'"));
+           join("The kernels in ", place.string(), " are not of this model: the first line is not '", expected, "'"));
   return *std::move(text);
 }
 
@@ -65,9 +69,15 @@ bool has_text(const artifact::Metadata& metadata, const graph::Driver& driver) {
 }
 
 ByText::ByText(const model::Model& model, Device device)
-    : model_(model), name_(device.str()), compiled_(model.metadata()), writer_(model), sizes_(model) {
+    : model_(model),
+      name_(device.str()),
+      compiled_(model.metadata()),
+      cuts_(model::may_cut(model.metadata())),
+      writer_(model),
+      sizes_(model) {
   const graph::Driver& driver = graph::driver_of(device);
   const std::string text = text_of(model, sizes_, driver);
+  derives_ = !text.substr(0, text.find('\n')).ends_with(values_alone);
   require_one_type(model);
   device_ = driver.open(device);
   program_ = program_of(*device_, text);
@@ -82,6 +92,11 @@ bool ByText::gives(const model::Request& request, const Options& options) const 
   };
   if (request.by_parameters())
     refuse("parameters", "derive with respect to parameters", "Ask for derivatives with respect to inputs");
+  if (!derives_ && (request.blocks || request.jvps || request.adjoints))
+    refuse("derivatives", "give derivatives of this model, whose text has values alone",
+           "Ask for outputs (build-kernels told why)");
+  if (cuts_ && request.sums)
+    refuse("adjoints", "add sums over points whose increments are cut", "Bind an adjoint for each point");
   if (request.history) refuse("collect_history", "report the residuals of iterations", "Leave that report out");
   if (model_.variables(Kind::unknown).empty()) return true;
   if (options.whole_batch())
@@ -126,14 +141,27 @@ void ByText::give_back(std::unique_ptr<Pair> pair) const {
   waiting_.push_back(std::move(pair));
 }
 
-void ByText::finish(Batch& batch, const model::Bindings& bindings, model::Workspace& workspace,
+void ByText::finish(Batch& batch, const model::Plan& plan, const model::Bindings& bindings, model::Workspace& workspace,
                     model::Tally& tally) const {
   if (!batch.is_under_way()) return;
   model::Chunk& chunk = workspace.chunk;
-  const model::Derived derived = batch.end(bindings, chunk);
-  writer_.write(chunk, bindings, derived);
-  tally.add(chunk.reports.status, chunk.reports.iterations, chunk.reports.residual_norm, chunk.begin);
+  model::Bindings& arrays = workspace.bindings = bindings;
+  if (cuts_) {  // failed points are not done
+    arrays.mark_failed = false;
+    arrays.unknowns = nullptr;
+  }
+  const model::Derived derived = batch.end(arrays, chunk);
+  if (log::on(log::Channel::model, log::Level::debug))
+    log::write(log::Channel::model, log::Level::debug, name_, ": ", chunk.points, " points took ",
+               log::scientific(batch.seconds()), " s on the device");
+  writer_.write(chunk, arrays, derived);
   tally.note(chunk.non_finite);
+  if (cuts_) {
+    Vector<std::int32_t> status = chunk.reports.status;
+    const model::Range points{chunk.begin, chunk.points};
+    return cut_failed(plan, bindings, points, {reinterpret_cast<char*>(status.data()), 1}, writer_, workspace, tally);
+  }
+  tally.add(chunk.reports.status, chunk.reports.iterations, chunk.reports.residual_norm, chunk.begin);
   chunk.release_values();
 }
 
@@ -145,10 +173,10 @@ void ByText::run(const model::Plan& plan, const model::Bindings& bindings, const
   std::size_t turn = 0;
   for (std::int64_t p = range.begin; p < end; p += size, turn ^= 1) {
     interrupt::check();
-    finish(pair->batches[turn], bindings, workspace, tally);
+    finish(pair->batches[turn], plan, bindings, workspace, tally);
     pair->batches[turn].begin(bindings, plan.request(), plan.options().newton(), p, std::min(size, end - p));
   }
-  for (int i = 0; i < 2; ++i, turn ^= 1) finish(pair->batches[turn], bindings, workspace, tally);
+  for (int i = 0; i < 2; ++i, turn ^= 1) finish(pair->batches[turn], plan, bindings, workspace, tally);
   end_sums(plan, range);
   give_back(std::move(pair));
 }

@@ -41,15 +41,18 @@ class ByText final : public model::Route {
   std::unique_ptr<Pair> take() const;
   void give_back(std::unique_ptr<Pair> pair) const;
   std::int64_t points_at_once(const model::Options& options, std::int64_t points) const;
-  void finish(Batch& batch, const model::Bindings& bindings, model::Workspace& workspace, model::Tally& tally) const;
+  void finish(Batch& batch, const model::Plan& plan, const model::Bindings& bindings, model::Workspace& workspace,
+              model::Tally& tally) const;
 
   const model::Model& model_;
   const std::string name_;         // "opencl:0"
   const model::Options compiled_;  // of the artifact
+  const bool cuts_;                // the increments of points that fail on the device, on the host
   const model::ThroughSegments writer_;
   const Sizes sizes_;
   std::shared_ptr<const graph::OpenDevice> device_;
   std::shared_ptr<const graph::DeviceProgram> program_;
+  bool derives_ = false;
 
   mutable locks::Mutex mutex_;  // guards the pairs that wait for a thread
   mutable std::vector<std::unique_ptr<Pair>> waiting_;

@@ -1,6 +1,7 @@
 // Devices of CUDA, by the driver alone: a backend.
 #include "capi/graph/backend.h"
 
+#include <array>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -51,10 +52,12 @@ class Queue final : public graph::DeviceQueue {
       : owner_(std::move(owner)), context_(context), function_(function) {
     const Current here(context_);
     require(driver().cuStreamCreate(&stream_, non_blocking), "cuStreamCreate");
+    for (Object& event : events_) require(driver().cuEventCreate(&event, 0), "cuEventCreate");
   }
   ~Queue() override {
     with(context_, [&] {
       driver().cuStreamSynchronize(stream_);
+      for (Object event : events_) driver().cuEventDestroy_v2(event);
       driver().cuStreamDestroy_v2(stream_);
     });
   }
@@ -88,19 +91,28 @@ class Queue final : public graph::DeviceQueue {
     Vector<void*> values;
     for (const graph::DeviceArgument& argument : arguments) values.push_back(const_cast<void*>(argument.value));
     const Current here(context_);
+    require(driver().cuEventRecord(events_[0], stream_), "cuEventRecord");
     require(driver().cuLaunchKernel(function_, static_cast<unsigned>((points + group - 1) / group), 1, 1, group, 1, 1,
                                     0, stream_, values.data(), nullptr),
             "cuLaunchKernel");
+    require(driver().cuEventRecord(events_[1], stream_), "cuEventRecord");
   }
   void flush() override {}
   void wait() override {
     const Current here(context_);
     require(driver().cuStreamSynchronize(stream_), "cuStreamSynchronize");
   }
+  double seconds() const override {
+    const Current here(context_);
+    float milliseconds = 0;
+    require(driver().cuEventElapsedTime(&milliseconds, events_[0], events_[1]), "cuEventElapsedTime");
+    return 1e-3 * static_cast<double>(milliseconds);
+  }
 
  private:
   std::shared_ptr<const void> owner_;  // of the function
   Object context_, function_, stream_ = nullptr;
+  std::array<Object, 2> events_ = {};  // before and after the last launch
 };
 
 class Program final : public graph::DeviceProgram, public std::enable_shared_from_this<Program> {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <utility>
-#include <variant>
 
 #include "capi/base/error.h"
 #include "capi/base/log.h"
 #include "capi/evaluation/chunks.h"
+#include "capi/evaluation/cut_points.h"
 #include "capi/evaluation/results.h"
 #include "capi/evaluation/sums.h"
 
@@ -24,17 +24,10 @@ void write_iterates(const Model& model, const Bindings& bindings, const Range& r
   }
 }
 
-bool is_cut(const artifact::Metadata& metadata) {
-  return std::ranges::any_of(metadata.segments, [](const artifact::Segment& segment) {
-    const auto* implicit = std::get_if<artifact::ImplicitSegment>(&segment);
-    return implicit && implicit->max_substepping_level > 0;
-  });
-}
-
 }  // namespace
 
 Lanes::Lanes(const Model& model, std::shared_ptr<const Route> substeps) : model_(model) {
-  if (is_cut(model.metadata())) substeps_ = std::move(substeps);
+  if (may_cut(model.metadata())) substeps_ = std::move(substeps);
   if (!model.takes_kernels()) return;
   auto engine = std::make_unique<const kernels::Engine>(
       model.metadata(),
@@ -100,30 +93,17 @@ void Lanes::run(const Plan& plan, const Bindings& bindings, const Range& range, 
   Counts counts;
   engine_->run(*arrays, rules, asked_of(plan.request()), range.begin, range.begin + range.points, counts);
   if (cuts) tally.note(counts.non_finite);
-  if (cuts) return cut(plan, bindings, range, arrays->report[NEML2_REPORT_STATUS], workspace, tally);
+  if (cuts) {
+    Points status = arrays->report[NEML2_REPORT_STATUS];
+    status.data = point(status, range.begin, sizeof(std::int32_t));
+    return cut_failed(plan, bindings, range, status, *substeps_, workspace, tally);
+  }
   const Tally own(counts);
   tally.add(own);
   if (bindings.unknowns && own.worst() > NEML2_NON_FINITE) write_iterates(model_, bindings, range, iterates);
   if (!begin_sums(plan, bindings, range)) return;
   if (sums) sums->write();
   end_sums(plan, range);
-}
-
-void Lanes::cut(const Plan& plan, const Bindings& bindings, const Range& range, const Points& status,
-                Workspace& workspace, Tally& tally) const {
-  const auto* found = reinterpret_cast<const std::int32_t*>(status.data);
-  const auto failed = [&](std::int64_t p) { return found[p * status.stride] > NEML2_NON_FINITE; };
-  const std::int64_t end = range.begin + range.points;
-  for (std::int64_t p = range.begin, q = p; p < end; p = q) {
-    if (!failed(p)) {
-      tally.add(found[p * status.stride], p);
-      q = p + 1;
-      continue;
-    }
-    while (q < end && failed(q)) ++q;
-    q = substeps_->end_of_range(plan.options(), bindings, p, q - p);
-    substeps_->run(plan, bindings, {p, q - p, range.number, range.turns}, workspace, tally);
-  }
 }
 
 }  // namespace neml2_capi::model

@@ -25,9 +25,6 @@ class Lanes final : public Route {
 
  private:
   kernels::Asked asked_of(const Request& request) const;
-  // Evaluates the points that failed once more, in substeps.
-  void cut(const Plan& plan, const Bindings& bindings, const Range& range, const Points& status, Workspace& workspace,
-           Tally& tally) const;
   std::string reason_against(const Request& request, const Options& options) const;
 
   const Model& model_;

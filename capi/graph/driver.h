@@ -52,6 +52,8 @@ class DeviceQueue {
   // Hands what was put in to the device.
   virtual void flush() = 0;
   virtual void wait() = 0;
+  // Seconds that the device took for the last launch, after wait(): without copies.
+  virtual double seconds() const = 0;
 };
 
 // Program on a device: the kernel neml2_update of a text. Any number of threads may make queues.

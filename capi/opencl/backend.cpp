@@ -113,15 +113,22 @@ class Queue final : public graph::DeviceQueue {
   void flush() override { require(functions().clFlush(queue_.get()), "clFlush"); }
   void wait() override {
     require(functions().clFinish(queue_.get()), "clFinish");
-    const Owned launched = std::exchange(launched_, {});
     Number status = 0;
-    if (!launched.get()) return;
-    require(functions().clGetEventInfo(launched.get(), event_status, sizeof status, &status, nullptr),
+    if (!launched_.get()) return;
+    require(functions().clGetEventInfo(launched_.get(), event_status, sizeof status, &status, nullptr),
             "clGetEventInfo");
     require(status, "a kernel");
   }
+  double seconds() const override { return 1e-9 * static_cast<double>(time_of(event_end) - time_of(event_start)); }
 
  private:
+  std::uint64_t time_of(Count what) const {
+    std::uint64_t nanoseconds = 0;
+    require(functions().clGetEventProfilingInfo(launched_.get(), what, sizeof nanoseconds, &nanoseconds, nullptr),
+            "clGetEventProfilingInfo");
+    return nanoseconds;
+  }
+
   std::shared_ptr<const void> owner_;  // of the context
   Object context_;
   Owned kernel_, launched_, queue_;
@@ -136,7 +143,8 @@ class Program final : public graph::DeviceProgram, public std::enable_shared_fro
 
   std::unique_ptr<graph::DeviceQueue> queue() const override {
     Number status = 0;
-    Owned queue(functions().clCreateCommandQueue(context_, device_, 0, &status), functions().clReleaseCommandQueue);
+    Owned queue(functions().clCreateCommandQueue(context_, device_, with_times, &status),
+                functions().clReleaseCommandQueue);
     require(status, "clCreateCommandQueue");
     return std::make_unique<Queue>(shared_from_this(), context_, std::move(queue), kernel());
   }

@@ -16,7 +16,7 @@ using Count = std::uint32_t;  // cl_uint, cl_bool
 using Flags = std::uint64_t;  // cl_bitfield
 using Size = std::size_t;
 
-enum : Flags { all_devices = 0xFFFFFFFF, read_write = 1 };
+enum : Flags { all_devices = 0xFFFFFFFF, read_write = 1, with_times = 2 };
 enum : Count {
   platform_version = 0x0901,
   device_largest_piece = 0x1010,
@@ -29,6 +29,8 @@ enum : Count {
   program_binaries = 0x1166,
   build_log = 0x1183,
   event_status = 0x11D3,
+  event_start = 0x1282,
+  event_end = 0x1283,
 };
 
 // Functions of OpenCL, each with the type of its result and arguments.
@@ -59,6 +61,7 @@ enum : Count {
   FUNCTION(clEnqueueNDRangeKernel,                                                                               \
            Number(Object, Object, Count, const Size*, const Size*, const Size*, Count, const Object*, Object*))  \
   FUNCTION(clGetEventInfo, Number(Object, Count, Size, void*, Size*))                                            \
+  FUNCTION(clGetEventProfilingInfo, Number(Object, Count, Size, void*, Size*))                                   \
   FUNCTION(clReleaseEvent, Number(Object))                                                                       \
   FUNCTION(clFlush, Number(Object))                                                                              \
   FUNCTION(clFinish, Number(Object))

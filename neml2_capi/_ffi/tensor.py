@@ -484,8 +484,9 @@ def is_on_host(owner: Any) -> bool:
 
 
 def device_text(device: tuple[int, int]) -> str:
-    """ "cpu", "cuda:0" """
-    return f"cuda:{device[1]}" if device[0] == lib.NEML2_DEVICE_CUDA else "cpu"
+    """ "cpu", "cuda:0", "opencl:0" """
+    family = {lib.NEML2_DEVICE_CUDA: "cuda", lib.NEML2_DEVICE_OPENCL: "opencl"}.get(device[0])
+    return f"{family}:{device[1]}" if family else "cpu"
 
 
 def on_host(owner: Any) -> Array:

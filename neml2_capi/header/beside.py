@@ -1,0 +1,52 @@
+"""The text of a law beside its kernels, for the library to run on devices."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from neml2_capi.header.write import header
+from neml2_capi.kernels.folder import KernelError
+from neml2_capi.model import Variable
+from neml2_capi.model.model import Model
+
+#: By the target: the language of the text, and its file in the folder of kernels.
+TARGETS = {"opencl": ("opencl", "device.cl"), "cuda": ("c++", "device.cu")}
+
+
+def write_beside(folder: Path, target: str) -> tuple[Path, str]:
+    """Write the text of a law into the folder of its kernels.
+
+    Its first line tells the model that it is of, which the library compares. Returns the file, and
+    why it has values alone; empty if it has derivatives, too. KernelError if the law cannot be such
+    a text.
+    """
+    root = folder.parent.parent
+    language, name = TARGETS[target]
+    with Model(root, dtype=folder.name) as model:
+        first, reason = _first_line(model, root), ""
+        try:
+            law = header(root, model, language)
+        except KernelError as error:
+            law, reason = header(root, model, language, derivatives=False), str(error)
+            first += ", values alone"
+    file = folder / name
+    partial = file.with_name(f"{name}.part")
+    partial.write_text(f"{first}\n{law}", encoding="utf-8")
+    partial.replace(file)
+    return file, reason
+
+
+def _first_line(model: Model, root: Path) -> str:
+    inputs, parameters, outputs = map(_size, (model.inputs, model.parameters, model.outputs))
+    checksum = zlib.crc32((root / "metadata.json").read_bytes())
+    return (
+        f"// neml2_capi: {inputs} inputs, {parameters} parameters, {outputs} outputs, "
+        f"{model.dtype}, metadata {checksum}"
+    )
+
+
+def _size(variables: Iterable[Variable]) -> int:
+    return sum(math.prod((*v.sub_batch_shape, *v.base_shape)) for v in variables)

@@ -1,0 +1,175 @@
+"""Compiled models on OpenCL and CUDA, by the text of build-kernels: to the bit what lanes give."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from kernel_setup import model_names, with_kernels
+from programs import built
+from states import repeated, state_of
+from test_lanes import dtype_of, spoiled, states
+from test_opencl import cache_of_pocl  # noqa: F401  (a fixture)
+
+from neml2_capi import ConvergenceError, Device, FatalError, Model, Scheduler
+from neml2_capi.cli.commands import neml2_capi as command
+
+pytestmark = pytest.mark.numbers
+
+QUICK = "isotropic_hardening"
+#: The status of a program without what it tests.
+NOTHING_TO_TEST = 77
+LARGE = ("elasticity", QUICK)
+#: What a text cannot be made of, and why.
+REFUSED = {"elasticity_static": "its number of points is fixed"}
+#: Of which a text has no derivatives: they have sub-batch axes.
+VALUES_ALONE = {"elasticity_grains", "grains"}
+NAMES = [
+    pytest.param(name, marks=[] if name == QUICK else pytest.mark.full("compiles a text"))
+    for name in model_names()
+]
+DEVICES = [
+    "opencl:0",
+    pytest.param("opencl:1", marks=pytest.mark.full("Intel's OpenCL")),
+    pytest.param("cuda:0", marks=pytest.mark.gpu),
+]
+
+
+def written(name: str, root: Path, device: str = "opencl") -> Path:
+    """The artifact of a model, with its text for devices of a kind."""
+    shutil.copytree(with_kernels(name), root, dirs_exist_ok=True)
+    target = device.partition(":")[0]
+    done = CliRunner().invoke(command, ["build-kernels", str(root), "--target", target])
+    if REFUSED.get(name):
+        assert done.exit_code != 0
+        assert REFUSED[name] in done.output
+        pytest.skip(REFUSED[name])
+    assert done.exit_code == 0, done.output
+    return root
+
+
+def opened(name: str, root: Path, device: str = "opencl:0") -> tuple[Model, Model]:
+    """A model in lanes, and on a device; the test is skipped if that is not there."""
+    if device.startswith("cuda") and not has_cuda():
+        pytest.skip("there is no CUDA device")
+    written(name, root, device)
+    lanes = Model(root, dtype=dtype_of(name))
+    lanes.options["kernels"] = "required"
+    try:
+        return lanes, Model(root, dtype=dtype_of(name), device=device)
+    except FatalError as error:
+        if "OpenCL" not in str(error):
+            raise
+        pytest.skip(f"there is no {device}")
+
+
+def has_cuda() -> bool:
+    try:
+        return bool(ctypes.CDLL("libcuda.so.1").cuInit(0) == 0)
+    except OSError:
+        return False
+
+
+def results(model: Model, inputs: Any, derivatives: bool = True) -> dict[str, Any]:
+    """All that is asked of both, by what it is."""
+    outputs, report = model.evaluate(inputs)
+    told = {f"output {name}": value for name, value in outputs.items()}
+    told |= {name: report[name] for name in ("status", "iterations", "residual_norm")}
+    if model.derivatives and derivatives:
+        try:
+            blocks = model.jacobian(inputs)[1]
+        except ConvergenceError as error:
+            blocks = error.derivatives
+        told |= {f"{o} by {i}": block for o, of in blocks.items() for i, block in of.items()}
+    return told
+
+
+def assert_equal_bits(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+    """All bits alike, but for those of NaN."""
+    assert ours.keys() == theirs.keys()
+    for what, expected in theirs.items():
+        found = ours[what]
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape), what
+        np.testing.assert_array_equal(found, expected, err_msg=what)
+        there = ~np.isnan(expected)
+        assert (np.signbit(found) == np.signbit(expected))[there].all(), what
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_model_has_the_bits_of_lanes(name: str, device: str, tmp_path: Path) -> None:
+    lanes, there = opened(name, tmp_path, device)
+    derives = name not in VALUES_ALONE
+    many = [repeated(state_of(name, lanes), points) for points in (1, 2, 61, 1000)]
+    for inputs in (*many, spoiled(states(lanes, name))):
+        assert_equal_bits(results(there, inputs, derives), results(lanes, inputs, derives))
+    if not derives:
+        with pytest.raises(FatalError, match="whose text has values alone"):
+            there.jacobian(many[0])
+
+
+@pytest.mark.full("100,000 points")
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", LARGE)
+def test_100000_points_have_the_bits_of_lanes(name: str, device: str, tmp_path: Path) -> None:
+    lanes, there = opened(name, tmp_path, device)
+    inputs = repeated(state_of(name, lanes), 100_000)
+    expected = results(lanes, inputs)
+    assert_equal_bits(results(there, inputs), expected)
+    there.options["chunk"] = 4096  # two batches are under way at once
+    assert_equal_bits(results(there, inputs), expected)
+
+
+@pytest.mark.full("compiles a text")
+def test_threads_share_a_device(tmp_path: Path) -> None:
+    lanes, there = opened(QUICK, tmp_path)
+    inputs = [repeated(state_of(QUICK, lanes), points) for points in (500, 700, 64, 1000)]
+    expected = [lanes.forward(each)["stress"] for each in inputs]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(5):
+            made = pool.map(lambda each: there.forward(each)["stress"], inputs)
+            for found, value in zip(made, expected, strict=True):
+                np.testing.assert_array_equal(found, value)
+
+
+@pytest.mark.full("compiles a text")
+def test_a_scheduler_spreads_points_over_the_processor_and_a_device(tmp_path: Path) -> None:
+    lanes, _ = opened(QUICK, tmp_path)
+    both = Model(tmp_path, scheduler=Scheduler([Device("cpu", 100), Device("opencl", 100)]))
+    inputs = repeated(state_of(QUICK, lanes), 1000)
+    assert_equal_bits(results(both, inputs), results(lanes, inputs))
+    assert sum(both.points_evaluated) == 2000
+    assert min(both.points_evaluated) > 0
+
+
+@pytest.mark.full("compiles a text")
+def test_the_first_launch_compiles_and_later_ones_do_not(tmp_path: Path) -> None:
+    lanes, there = opened(QUICK, tmp_path)
+    inputs = repeated(state_of(QUICK, lanes), 64)
+    seconds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        there.forward(inputs)
+        seconds.append(time.perf_counter() - start)
+    assert min(seconds[1:]) < seconds[0]
+
+
+@pytest.mark.full("compiles three cubins of a text")
+@pytest.mark.parametrize("name", ["elasticity", QUICK, "radial_return"])
+def test_the_text_for_cuda_becomes_machine_code(name: str, tmp_path: Path) -> None:
+    root = written(name, tmp_path, "cuda:0")
+    (text,) = root.glob("kernels/*/device.cu")
+    done = subprocess.run(
+        [built("cpp_test_cuda_compiler"), "-", text], capture_output=True, text=True
+    )
+    if done.returncode == NOTHING_TO_TEST:
+        pytest.skip("NVRTC is not installed: python3 build.py test --full")
+    assert done.returncode == 0, done.stderr
