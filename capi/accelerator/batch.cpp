@@ -123,14 +123,16 @@ Sizes::Sizes(const model::Model& model)
       parameters(size_of(model.variables(Kind::parameter))),
       outputs(size_of(model.variables(Kind::output))) {}
 
-std::int64_t Sizes::largest_per_point() const {
-  return std::max({inputs, parameters, outputs, outputs * inputs}) * itemsize(real);
+std::int64_t Sizes::largest_per_point(bool with_tangent) const {
+  return std::max({inputs, parameters, outputs, with_tangent ? outputs * inputs : 1}) * itemsize(real);
 }
 
-std::int64_t Sizes::bytes_per_point() const {
+std::int64_t Sizes::bytes_per_point(bool with_tangent) const {
   constexpr std::int64_t reports = 2 * sizeof(std::int32_t) + sizeof(double);
-  return (inputs + parameters + outputs + outputs * inputs) * itemsize(real) + reports;
+  return (inputs + parameters + outputs + (with_tangent ? outputs * inputs : 0)) * itemsize(real) + reports;
 }
+
+bool needs_tangent(const model::Request& request) { return request.blocks || request.jvps || request.adjoints; }
 
 void Batch::reserve(Array& array, std::int64_t bytes) {
   if (bytes <= array.bytes) return;
@@ -160,7 +162,7 @@ void Batch::begin(const model::Bindings& bindings, const model::Request& request
   const std::int64_t values = vary ? points : 1, least = item;  // an array of nothing has a byte or more
   begin_ = begin;
   settings_ = settings;
-  with_tangent_ = request.blocks || request.jvps || request.adjoints;
+  with_tangent_ = needs_tangent(request);
   reserve(inputs_, std::max(sizes_.inputs * points * item, least));
   reserve(parameters_, std::max(sizes_.parameters * values * item, least));
   reserve(outputs_, sizes_.outputs * points * item);

@@ -16,10 +16,12 @@ struct Sizes {
   DType real;
   std::int64_t inputs = 0, parameters = 0, outputs = 0;
 
-  // Bytes that a point takes on the device at most, and of the largest array.
-  std::int64_t bytes_per_point() const;
-  std::int64_t largest_per_point() const;
+  // Bytes that a point takes in all arrays, and in the largest one.
+  std::int64_t bytes_per_point(bool with_tangent) const;
+  std::int64_t largest_per_point(bool with_tangent) const;
 };
+
+bool needs_tangent(const model::Request& request);
 
 class Batch {
  public:

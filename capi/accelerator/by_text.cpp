@@ -80,6 +80,7 @@ ByText::ByText(const model::Model& model, Device device)
   derives_ = !text.substr(0, text.find('\n')).ends_with(values_alone);
   require_one_type(model);
   device_ = driver.open(device);
+  require_same_process();
   program_ = program_of(*device_, text);
 }
 
@@ -92,7 +93,7 @@ bool ByText::gives(const model::Request& request, const Options& options) const 
   };
   if (request.by_parameters())
     refuse("parameters", "derive with respect to parameters", "Ask for derivatives with respect to inputs");
-  if (!derives_ && (request.blocks || request.jvps || request.adjoints))
+  if (!derives_ && needs_tangent(request))
     refuse("derivatives", "give derivatives of this model, whose text has values alone",
            "Ask for outputs (build-kernels told why)");
   if (cuts_ && request.sums)
@@ -115,13 +116,25 @@ bool ByText::is_search_of_text(const Options& options) const {
          options.substep_del_tol() == compiled_.substep_del_tol();
 }
 
-// At most a quarter of the device's memory for each batch, and no more than keeps it busy: the host works meanwhile.
-std::int64_t ByText::points_at_once(const Options& options, std::int64_t points) const {
-  constexpr std::int64_t busy = 1 << 17;
-  const std::int64_t fit = std::min(device_->memory() / 4 / sizes_.bytes_per_point(),
-                                    device_->largest_piece() / std::max<std::int64_t>(sizes_.largest_per_point(), 1));
-  const std::int64_t wanted = options.chunk() > 0 ? options.chunk() : busy;
-  return std::clamp<std::int64_t>(std::min(wanted, points), 1, std::max<std::int64_t>(fit, 1));
+// At most a quarter of the device's memory for each batch, and no more than keeps it busy: the host works meanwhile, and
+// keeps memory for as many.
+std::int64_t ByText::points_at_once(const Options& options, const model::Request& request, std::int64_t points) const {
+  constexpr std::int64_t busy = 1 << 17, enough = std::int64_t{1} << 28;  // points, bytes
+  const bool with_tangent = needs_tangent(request);
+  const std::int64_t bytes = sizes_.bytes_per_point(with_tangent);
+  const std::int64_t fit =
+      std::min(device_->memory() / 4 / bytes, device_->largest_piece() / sizes_.largest_per_point(with_tangent));
+  const std::int64_t wanted = options.chunk() > 0 ? options.chunk() : std::min(busy, enough / bytes);
+  return std::max<std::int64_t>(std::min({wanted, points, fit}), 1);
+}
+
+// Threads of the driver are not there in the child of a fork, which would wait for them for ever.
+void ByText::require_same_process() const {
+  if (device_->forks == locks::forks()) return;
+  throw Error(NEML2_ERROR_UNSUPPORTED, name_,
+              join("The driver of ", name_,
+                   " was opened before this process was forked, and does not work in it. Open "
+                   "models on devices in processes of their own (in Python, the start method 'spawn')."));
 }
 
 std::unique_ptr<ByText::Pair> ByText::take() const {
@@ -167,8 +180,10 @@ void ByText::finish(Batch& batch, const model::Plan& plan, const model::Bindings
 
 void ByText::run(const model::Plan& plan, const model::Bindings& bindings, const model::Range& range,
                  model::Workspace& workspace, model::Tally& tally) const {
+  require_same_process();
   if (!begin_sums(plan, bindings, range)) return;
-  const std::int64_t end = range.begin + range.points, size = points_at_once(plan.options(), range.points);
+  const std::int64_t end = range.begin + range.points,
+                     size = points_at_once(plan.options(), plan.request(), range.points);
   std::unique_ptr<Pair> pair = take();  // if anything throws, it waits for the device and ends
   std::size_t turn = 0;
   for (std::int64_t p = range.begin; p < end; p += size, turn ^= 1) {

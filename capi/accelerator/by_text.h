@@ -40,7 +40,8 @@ class ByText final : public model::Route {
   bool is_search_of_text(const model::Options& options) const;
   std::unique_ptr<Pair> take() const;
   void give_back(std::unique_ptr<Pair> pair) const;
-  std::int64_t points_at_once(const model::Options& options, std::int64_t points) const;
+  std::int64_t points_at_once(const model::Options& options, const model::Request& request, std::int64_t points) const;
+  void require_same_process() const;
   void finish(Batch& batch, const model::Plan& plan, const model::Bindings& bindings, model::Workspace& workspace,
               model::Tally& tally) const;
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "capi/base/locks.h"
 #include "capi/tensor/tensor.h"
 
 namespace neml2_capi::graph {
@@ -66,6 +67,9 @@ class DeviceProgram {
 class OpenDevice {
  public:
   virtual ~OpenDevice() = default;
+
+  // How many forks there were when it was opened: see locks::forks().
+  const std::uint32_t forks = locks::forks();
 
   // The device in the words of its maker.
   virtual std::string name() const = 0;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -222,6 +223,23 @@ except FatalError as error:
     told = run(sys.executable, "-c", program, NEML2_CAPI_OPENCL=str(tmp_path / "missing.so"))
     assert "OpenCL cannot be used" in told
     assert "pocl-opencl-icd" in told
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_the_child_of_a_fork_is_told_that_it_has_no_driver(model: Model) -> None:
+    strain = strains(3)
+    model.forward({"strain": strain})
+    child = os.fork()
+    if child == 0:
+        status = 1
+        with contextlib.suppress(BaseException):
+            try:
+                model.forward({"strain": strain})
+            except FatalError as error:
+                status = 0 if "was forked" in str(error) else 2
+        os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_ten_thousand_calls_give_all_memory_back(model: Model) -> None:
