@@ -143,6 +143,7 @@ LATER: dict[str, pytest.MarkDecorator | list[pytest.MarkDecorator]] = {
     "examples/fem/README.md": pytest.mark.full("the finite-element program"),
     "docs/tutorials/cpp.md": pytest.mark.full("the tutorial in C++, compiled block by block"),
     "examples/mpi/README.md": pytest.mark.full("MPI"),
+    "docs/hosts/openmp.md": pytest.mark.full("a program around the header of a law"),
     "docs/hosts/fenicsx.md": HOSTS,
     "docs/hosts/petsc.md": HOSTS,
     "docs/hosts/scikit-fem.md": HOSTS,
