@@ -17,7 +17,7 @@ pytestmark = pytest.mark.native
 PYTHON = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
 COMMANDS = (ROOT / "docs" / "reference" / "command-line.md").read_text(encoding="utf-8")
 #: Rooms that users do not import.
-INSIDE = ("artifact", "cli", "kernels")
+INSIDE = ("artifact", "cli", "header", "kernels")
 MODULES = sorted(
     module.name
     for module in pkgutil.iter_modules(neml2_capi.__path__)
