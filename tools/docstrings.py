@@ -25,7 +25,7 @@ from tools.python_reference import load, sections
 ROOT = Path(__file__).resolve().parents[1]
 
 # Rooms that users do not import.
-INSIDE = ("artifact", "cli", "kernels")
+INSIDE = ("artifact", "cli", "header", "kernels")
 # Classes whose objects users get, and do not make.
 MADE_HERE = {"Call", "Derivative", "Failure", "Handle", "History", "Options", "Parameters"}
 MADE_HERE |= {"Solve", "State", "SweepResults", "System", "Variable", "Variables"}
