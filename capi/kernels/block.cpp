@@ -187,11 +187,18 @@ class Block {
     const Implicit& system = *chain.system;
     if (walk_.rules.ls_max_iters > 1) scratch_.call(system.system);
     V* const right = scratch_[chain.right];
-    const bool has_steps = system.newton_step.kernel && (chain.count == 1 || chain.solved != nowhere);
-    if (has_steps && scratch_.is_one && chain.count > 1 && solve_steps_of_one(chain, right)) return;
-    for (std::int64_t i = 0; i < system.unknowns * chain.count; ++i) right[i] = -right[i];
-    if (has_steps && !(scratch_.is_one && chain.count > 1)) return solve_steps(chain, right);
-    scratch_.solve_by_pivoting(system, right, chain.count);
+    if (!system.newton_step.kernel || (chain.count > 1 && chain.solved == nowhere))
+      solve_by_pivoting(chain, right);
+    else if (scratch_.is_one && chain.count > 1)
+      solve_steps_of_one(chain, right);
+    else
+      solve_steps(chain, right);
+  }
+
+  void solve_by_pivoting(const Chain& chain, V* right) const {
+    const std::int64_t entries = chain.system->unknowns * chain.count;
+    for (std::int64_t i = 0; i < entries; ++i) right[i] = -right[i];
+    scratch_.solve_by_pivoting(*chain.system, right, chain.count);
   }
 
   // A direction is a Newton step more, from another residual and by the same factors; with row pivoting if that does not
@@ -199,26 +206,25 @@ class Block {
   void solve_steps(const Chain& chain, V* right) const {
     const Implicit& system = *chain.system;
     const std::int64_t n = system.unknowns, count = chain.count;
-    V* const solved = count == 1 ? scratch_[system.step] : scratch_[chain.solved];
+    V *const r = scratch_[system.r], *const step = scratch_[system.step];
+    V* const solved = count == 1 ? step : scratch_[chain.solved];
     Mask<T> bad{};
     scratch_.prepare(system.newton_step);
     for (std::int64_t k = 0; k < count; ++k) {
-      V* const r = scratch_[system.r];
-      for (std::int64_t i = 0; i < n; ++i) r[i] = right[i * count + k];
+      for (std::int64_t i = 0; i < n; ++i) r[i] = -right[i * count + k];
       scratch_.call(system.newton_step);
       bad |= *scratch_[system.trusted] != T(1);
-      for (std::int64_t i = 0; count > 1 && i < n; ++i) solved[i * count + k] = scratch_[system.step][i];
+      for (std::int64_t i = 0; count > 1 && i < n; ++i) solved[i * count + k] = step[i];
     }
-    if (any(bad)) scratch_.solve_by_pivoting(system, right, count);
+    if (any(bad)) solve_by_pivoting(chain, right);
     for (std::int64_t i = 0; i < n * count; ++i) set_where(~bad, right[i], solved[i]);
   }
 
-  // The same for one point, whose directions, with the other sign, are in the lanes. Does nothing if the pivots are not
-  // trusted, and returns false.
-  bool solve_steps_of_one(const Chain& chain, V* right) const {
+  // The same for one point, whose directions are in the lanes.
+  void solve_steps_of_one(const Chain& chain, V* right) const {
     const Implicit& system = *chain.system;
     const std::int64_t n = system.unknowns, count = chain.count, packs = (count + lanes - 1) / lanes;
-    V* const solved = scratch_[chain.solved];
+    V *const r = scratch_[system.r], *const step = scratch_[system.step], *const solved = scratch_[chain.solved];
     Mask<T> bad{};
     scratch_.prepare(system.newton_step);
     for (std::int64_t p = 0; p < packs; ++p) {
@@ -227,16 +233,15 @@ class Block {
         V directions{};
 #pragma GCC unroll 16
         for (int l = 0; l < lanes; ++l) directions[l] = from[p * lanes + l < count ? p * lanes + l : 0][0];
-        scratch_[system.r][i] = -directions;
+        r[i] = -directions;
       }
       scratch_.call(system.newton_step, system.newton_step.kernel->run);
       bad |= *scratch_[system.trusted] != T(1);
-      for (std::int64_t i = 0; i < n; ++i) solved[i * packs + p] = scratch_[system.step][i];
+      for (std::int64_t i = 0; i < n; ++i) solved[i * packs + p] = step[i];
     }
-    if (any(bad)) return false;
+    if (any(bad)) return solve_by_pivoting(chain, right);
     const T* const row = numbers(chain.solved);
     for (std::int64_t i = 0; i < n; ++i) repeat(row + i * packs * lanes, right + i * count, count);
-    return true;
   }
 
   void pull_back(const Adjoint& adjoint) const {

@@ -60,7 +60,7 @@ struct Scratch {
     if (move.from != nowhere)
       count_to(move.components, [&](std::int64_t i) { to[i] = from[i]; });
     else
-      for (std::int64_t i = 0; i < move.components; ++i) to[i] = V{};
+      __builtin_memset(to, 0, static_cast<std::size_t>(move.components) * sizeof(V));
   }
   [[gnu::always_inline]] void copy(const List<Move>& moves) const {
     for (const Move& move : moves) copy(move);
@@ -90,7 +90,7 @@ struct Scratch {
       const V* const row = first + product.block + r * product.stride;
       V* const to = first + product.to + r * count;
       if (product.from == nowhere)
-        count_to(product.columns, [&](std::int64_t c) { to[product.first + c] += row[c]; });
+        count_to(product.columns, [row, at = to + product.first](std::int64_t c) { at[c] += row[c]; });
       else
         push_row(to, row, from, product.columns, count);
     }
@@ -197,14 +197,16 @@ class Newton {
 
   // The full step; the residual comes with the operator for the next one.
   void advance() {
-    if (!s_.is_cut && !any(~active_)) {  // the branch is foreseen, so that no unknown waits for a norm
-      V* __restrict const to = u();
-      const V* __restrict const by = step();
-#pragma GCC unroll 4
-      for (std::int64_t k = 0; k < n_; ++k) to[k] += by[k];
-    } else {
-      for (std::int64_t k = 0; k < n_; ++k) trial()[k] = u()[k] + step()[k];
+    V* __restrict const to = u();
+    const V* __restrict const by = step();
+    const std::int64_t count = n_;
+    if (s_.is_cut) {
+      for (std::int64_t k = 0; k < count; ++k) trial()[k] = to[k] + by[k];
       move();
+    } else if (const Mask<T> moves = narrow(active_); any(~moves)) {
+      for (std::int64_t k = 0; k < count; ++k) set_where(moves, to[k], V(to[k] + by[k]));
+    } else {  // the branch is foreseen, so that no unknown waits for a norm
+      for (std::int64_t k = 0; k < count; ++k) to[k] += by[k];
     }
     call(s_.system);
     norm_ = norm();
