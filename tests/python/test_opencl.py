@@ -252,6 +252,17 @@ def test_ten_thousand_calls_give_all_memory_back(model: Model) -> None:
     assert resident() - before < 4 << 20
 
 
+def test_models_that_are_closed_give_all_memory_back(tmp_path: Path) -> None:
+    root, strain = with_text(tmp_path / "artifact"), strains(100)
+    before = 0
+    for cycle in range(60):
+        with Model(root, device="opencl") as model:
+            model.forward({"strain": strain})
+        if cycle == 10:
+            before = resident()
+    assert resident() - before < 2 << 20
+
+
 def resident() -> int:
     """The memory of this process, in bytes."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
