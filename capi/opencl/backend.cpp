@@ -214,7 +214,11 @@ class OneDevice final : public graph::OpenDevice {
   }
 
  private:
-  static constexpr const char* options() { return "-cl-std=CL1.2"; }
+  // Division and roots of single precision are rounded correctly if asked for; those of double precision always are.
+  const char* options() const {
+    const bool rounds = (number<Flags>(device_, device_single_config) & rounds_single_division) != 0;
+    return rounds ? "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt" : "-cl-std=CL1.2";
+  }
 
   std::string about(Count what) const {
     return text(

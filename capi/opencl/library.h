@@ -16,10 +16,11 @@ using Count = std::uint32_t;  // cl_uint, cl_bool
 using Flags = std::uint64_t;  // cl_bitfield
 using Size = std::size_t;
 
-enum : Flags { all_devices = 0xFFFFFFFF, read_write = 1, with_times = 2 };
+enum : Flags { all_devices = 0xFFFFFFFF, read_write = 1, with_times = 2, rounds_single_division = 1 << 7 };
 enum : Count {
   platform_version = 0x0901,
   device_largest_piece = 0x1010,
+  device_single_config = 0x101B,
   device_memory = 0x101F,
   device_name = 0x102B,
   driver_version = 0x102D,
