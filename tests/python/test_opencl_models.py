@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from kernel_setup import model_names, with_kernels
+from native import ROOT
 from programs import built
 from states import repeated, state_of
 from test_lanes import dtype_of, spoiled, states
@@ -21,6 +23,11 @@ from test_opencl import cache_of_pocl  # noqa: F401  (a fixture)
 
 from neml2_capi import ConvergenceError, Device, FatalError, Model, Scheduler
 from neml2_capi.cli.commands import neml2_capi as command
+from neml2_capi.header.beside import write_beside
+from neml2_capi.kernels.folder import folders
+
+sys.path.append(str(ROOT / "tests/python/header"))
+import test_header_functions as functions
 
 pytestmark = pytest.mark.numbers
 
@@ -58,13 +65,21 @@ def written(name: str, root: Path, device: str = "opencl") -> Path:
 
 def opened(name: str, root: Path, device: str = "opencl:0") -> tuple[Model, Model]:
     """A model in lanes, and on a device; the test is skipped if that is not there."""
-    if device.startswith("cuda") and not has_cuda():
-        pytest.skip("there is no CUDA device")
+    require(device)
     written(name, root, device)
     lanes = Model(root, dtype=dtype_of(name))
     lanes.options["kernels"] = "required"
+    return lanes, on_device(root, dtype_of(name), device)
+
+
+def require(device: str) -> None:
+    if device.startswith("cuda") and not has_cuda():
+        pytest.skip("there is no CUDA device")
+
+
+def on_device(root: Path, dtype: str, device: str) -> Model:
     try:
-        return lanes, Model(root, dtype=dtype_of(name), device=device)
+        return Model(root, dtype=dtype, device=device)
     except FatalError as error:
         if "OpenCL" not in str(error):
             raise
@@ -114,6 +129,21 @@ def test_a_model_has_the_bits_of_lanes(name: str, device: str, tmp_path: Path) -
     if not derives:
         with pytest.raises(FatalError, match="whose text has values alone"):
             there.jacobian(many[0])
+
+
+@pytest.mark.full("functions of kernels are compiled")
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("real", ["float64", "float32"])
+def test_functions_have_the_bits_of_lanes(real: str, device: str, tmp_path: Path) -> None:
+    require(device)
+    lanes = functions.model(tmp_path / "functions", real)
+    lanes.options["kernels"] = "required"
+    (folder,) = folders(tmp_path / "functions")
+    write_beside(folder, device.partition(":")[0])
+    inputs = {"x": functions.values(real).astype(real)}
+    there = on_device(tmp_path / "functions", real, device)
+    assert there.dtype == real
+    assert_equal_bits(results(there, inputs), results(lanes, inputs))
 
 
 @pytest.mark.full("100,000 points")
