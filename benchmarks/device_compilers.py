@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import shutil
 import subprocess
@@ -42,11 +43,13 @@ def cuda() -> Compiler:
 
 
 def nvrtc() -> Compiler:
-    """Of CUDA C++, by the library of the wheel nvidia-cuda-nvrtc in this Python."""
+    """Of CUDA C++, by the library that NEML2_CAPI_NVRTC names, or this Python's."""
+    known = [Path(name) for name in [os.environ.get("NEML2_CAPI_NVRTC")] if name]
     for folder in sys.path:
-        for found in sorted(Path(folder).glob("nvidia/*/lib/libnvrtc.so.*")):
-            return _timed(_by_nvrtc(ctypes.CDLL(str(found))))
-    raise NoCompilerError("NVRTC is not in this Python: pip install nvidia-cuda-nvrtc, or use nvcc")
+        known += sorted(Path(folder).glob("nvidia/*/lib/libnvrtc.so.*"))
+    if not known:
+        raise NoCompilerError("there is no NVRTC: pip install nvidia-cuda-nvrtc, or use nvcc")
+    return _timed(_by_nvrtc(ctypes.CDLL(str(known[0]))))
 
 
 def _timed(compiler: Callable[[str, Sequence[str]], str]) -> Compiler:

@@ -11,6 +11,8 @@ from ctypes import byref, c_size_t, c_ulong, c_void_p
 
 from device_compilers import NoCompilerError
 
+_NOTHING_KNOWN = tempfile.TemporaryDirectory()
+
 
 def opencl() -> tuple[str, Callable[[str], float]]:
     """The first device's name, and what compiles a text for it, in processor seconds.
@@ -18,7 +20,7 @@ def opencl() -> tuple[str, Callable[[str], float]]:
     The text has the kernel neml2_update. Some runtimes compile when it is launched: it is, for no
     point.
     """
-    os.environ["POCL_CACHE_DIR"] = tempfile.mkdtemp()  # nothing that was compiled before
+    os.environ["POCL_CACHE_DIR"] = _NOTHING_KNOWN.name
     try:
         cl = ctypes.CDLL("libOpenCL.so.1")
     except OSError as error:
