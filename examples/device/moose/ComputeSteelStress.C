@@ -67,6 +67,6 @@ void ComputeSteelStress::computeQpStress() {
       jacobian(i, j, k, l) = jacobian(j, i, k, l) = jacobian(i, j, l, k) = jacobian(j, i, l, k) = slope;
     }
   }
-  // Elastic strain of the law: the strain without the plastic one is not among its outputs.
+  // The law has no elastic strain among its outputs.
   _elastic_strain[_qp] = _mechanical_strain[_qp];
 }
