@@ -26,16 +26,6 @@ OTHER_TORCHES = {
 }
 NEWEST_TORCH = next(iter(OTHER_TORCHES))
 
-# Devices for the tests: Intel's OpenCL on the processor; and NVRTC, which needs no GPU.
-DEVICES = (
-    "intel-opencl-rt==2026.2.0",
-    "intel-cmplr-lib-rt==2026.2.0",
-    "tbb==2023.2.0",
-    "tcmlib==1.6.0",
-    "umf==1.2.0",
-    "nvidia-cuda-nvrtc==13.5.37",
-)
-
 
 def _pyproject_list(table: str, key: str, source: Path = ROOT) -> list[str]:
     """A list of texts in pyproject.toml (CPython 3.10 has no parser for it)."""
@@ -207,21 +197,10 @@ def _prepared_if_possible(name: str, alone: Sequence[str], what: str) -> Environ
 
 
 def device_variables() -> dict[str, str]:
-    """Return what leads the tests to DEVICES and the system's OpenCL, or print why it cannot."""
-    environment = _prepared_if_possible("devices", DEVICES, "OpenCL of Intel and NVRTC")
-    if not environment:
-        return {}
-    for whole in environment.folder.glob("lib/lib*.so"):  # a wheel has no links
-        for again in whole.parent.glob(f"{whole.name}.*.*"):
-            again.unlink()
-            again.symlink_to(whole.name)
-    vendors = environment.folder / "vendors"
-    vendors.mkdir(exist_ok=True)
-    (vendors / "intel.icd").write_text(f"{environment.folder / 'lib' / 'libintelocl.so'}\n")
-    for system in Path("/etc/OpenCL/vendors").glob("*.icd"):
-        shutil.copy(system, vendors)
-    (compiler,) = environment.folder.glob("lib/python*/site-packages/nvidia/cu*/lib/libnvrtc.so.*")
-    return {"OCL_ICD_VENDORS": str(vendors), "NEML2_CAPI_NVRTC": str(compiler)}
+    """Return what leads the tests to OpenCL and NVRTC, or print why they cannot be had."""
+    wanted = _pyproject_list("project.optional-dependencies", "devices")
+    environment = _prepared_if_possible("devices", wanted, "OpenCL of Intel and NVRTC")
+    return {"NEML2_CAPI_TEST_DEVICES": str(environment.folder)} if environment else {}
 
 
 def build_environment(source: Path = ROOT) -> Environment:

@@ -17,11 +17,13 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / name) for name in ("models", "python/kernels")]
 
 import compile as models  # noqa: E402  (tests/models is no package)
+from device_setup import find_devices  # noqa: E402
 from kernel_setup import native_target  # noqa: E402
 from native import FOREIGN, PREBUILT  # noqa: E402
 from recipes import RECIPES  # noqa: E402
 
 pytest_plugins = ["tiers", "kernel_setup", "foreign"]
+find_devices()
 
 
 @pytest.fixture(autouse=True, scope="session")
