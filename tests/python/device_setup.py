@@ -1,4 +1,4 @@
-"""OpenCL and NVRTC for the tests: of the system, and of the environment that `build.py test --full` makes."""
+"""OpenCL and NVRTC for the tests: those of the system, and those of `build.py test --full`."""
 
 from __future__ import annotations
 
