@@ -1,4 +1,4 @@
-"""What compilers for devices say of a kernel: registers, stack and spills. No device is needed."""
+"""Registers, stack and spills of a kernel, by compilers for devices. No device is needed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class NoCompilerError(Exception):
 
 @dataclass(frozen=True)
 class Cost:
-    """Of a kernel: registers of a thread, bytes of stack and of spills; processor seconds."""
+    """Registers of a thread, bytes of stack and of spills, and processor seconds, of a kernel."""
 
     registers: int
     stack: int
@@ -38,12 +38,12 @@ Compiler = Callable[[str, str], Cost]
 
 
 def cuda() -> Compiler:
-    """Of CUDA C++ for sm_90, for example: nvcc if it is on the path, else NVRTC."""
+    """Return the compiler of CUDA C++: nvcc if it is on the path, else NVRTC."""
     return _timed(_by_nvcc) if shutil.which("nvcc") else nvrtc()
 
 
 def nvrtc() -> Compiler:
-    """Of CUDA C++, by the library that NEML2_CAPI_NVRTC names, or this Python's."""
+    """Return NVRTC: the library that NEML2_CAPI_NVRTC names, or this Python's."""
     known = [Path(name) for name in [os.environ.get("NEML2_CAPI_NVRTC")] if name]
     for folder in sys.path:
         known += sorted(Path(folder).glob("nvidia/*/lib/libnvrtc.so.*"))
@@ -105,7 +105,7 @@ _PLACE = "__builtin_amdgcn_workgroup_id_x() * 64 + __builtin_amdgcn_workitem_id_
 
 
 def amd() -> Compiler:
-    """Of OpenCL C for gfx90a, for example: clang. Counts the vector registers of both kinds."""
+    """Return clang for OpenCL C on gfx90a and others, with the vector registers of both kinds."""
     names = [*(f"clang-{version}" for version in range(22, 13, -1)), "clang"]
     clang = next(filter(shutil.which, names), None)
     if not clang:
@@ -133,7 +133,7 @@ def amd() -> Compiler:
 
 
 def _spent() -> float:
-    """Processor seconds, with those of compilers that are programs."""
+    """Count processor seconds, including compilers that are programs."""
     return time.process_time() + children()
 
 

@@ -72,7 +72,7 @@ def text(folder: Path, language: str, *, derivatives: bool) -> str:
 def costs(
     folder: Path, derivatives: bool, compilers: Sequence[tuple[str, str, Compiler]]
 ) -> list[Cost]:
-    """Of a law on each architecture, which comes with its language and its compiler."""
+    """Measure a law on each architecture, which comes with its language and its compiler."""
     texts = {x: text(folder, x, derivatives=derivatives) for x in {of for _, of, _ in compilers}}
     return [compiler(texts[of], architecture) for architecture, of, compiler in compilers]
 

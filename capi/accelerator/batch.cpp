@@ -218,7 +218,7 @@ model::Derived Batch::end(const model::Bindings& bindings, model::Chunk& chunk) 
   const auto* statuses = reports_.as<const std::int32_t>();
   for (std::int64_t p = 0; p < points; ++p) {
     const auto at = static_cast<std::size_t>(p);
-    // What is not finite is found here, by the rule of all routes.
+    // The caller finds results that are not finite, by the rule of all routes.
     chunk.reports.status[at] = statuses[p] == NEML2_NON_FINITE ? NEML2_OK : statuses[p];
     chunk.reports.iterations[at] = statuses[points + p];
     chunk.reports.residual_norm[at] = norms_.as<const double>()[p];

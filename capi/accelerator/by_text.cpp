@@ -28,8 +28,8 @@ std::filesystem::path place_of(const artifact::Metadata& metadata, const graph::
 
 constexpr std::string_view values_alone = ", values alone";  // at the end of a first line
 
-// Returns the text of a model. It has the sizes of arrays in it, and would reach beyond those of another model: its first
-// line says which model it is of.
+// Returns the text of a model, whose first line must name the model: a text has the sizes of arrays in it, and would
+// reach beyond the arrays of another model.
 std::string text_of(const model::Model& model, const Sizes& sizes, const graph::Driver& driver) {
   const artifact::Metadata& metadata = model.metadata();
   const std::filesystem::path place = place_of(metadata, driver);

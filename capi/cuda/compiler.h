@@ -10,7 +10,7 @@ namespace neml2_capi::cuda {
 // know the architecture; NEML2_ERROR_ARTIFACT with its log for a text that does not compile.
 std::string compile(std::string_view text, const std::string& architecture);
 
-// What a cubin depends on, but its text: the compiler's version and options.
+// All that a cubin depends on besides its text: the compiler's version and options.
 std::string compiler_key(const std::string& architecture);
 
 }  // namespace neml2_capi::cuda

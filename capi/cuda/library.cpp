@@ -3,13 +3,12 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <system_error>
 #include <vector>
 
 #include "capi/base/error.h"
-#include "capi/platform/shared_object.h"
+#include "capi/platform/library_functions.h"
 
 namespace neml2_capi::cuda {
 namespace {
@@ -21,21 +20,6 @@ void* open_first(const std::vector<std::string>& files, std::string& reason) {
   for (const std::string& file : files)
     if (void* library = platform::open_shared(file.c_str(), reason, platform::Opening::for_ever)) return library;
   return nullptr;
-}
-
-template <class Function>
-void look_up(void* library, const char* name, Function*& function, std::string& lacking) {
-  function = reinterpret_cast<Function*>(platform::function_of(library, name));
-  if (!function) add_name(lacking, name);
-}
-
-// Returns what `make` makes once for the life of the process. Two threads may make it at once, and find the same.
-template <class Value>
-const Value& once(std::atomic<const Value*>& found, Value (*make)()) {
-  if (const Value* known = found.load(std::memory_order_acquire)) return *known;
-  auto made = std::make_unique<const Value>(make());
-  const Value* expected = nullptr;
-  return found.compare_exchange_strong(expected, made.get()) ? *made.release() : *expected;
 }
 
 DriverFunctions find_driver() {
@@ -53,7 +37,7 @@ DriverFunctions find_driver() {
   void* library = open_first(files, reason);
   if (!library) throw missing(reason);
   DriverFunctions found;
-#define NEML2_LOOK_UP(name, ...) look_up(library, #name, found.name, lacking);
+#define NEML2_LOOK_UP(name, ...) platform::look_up(library, #name, found.name, lacking);
   NEML2_CUDA_FUNCTIONS(NEML2_LOOK_UP)
   if (!lacking.empty()) throw missing(join(files.front(), " lacks ", lacking));
   if (const Status status = found.cuInit(0)) {
@@ -93,7 +77,7 @@ CompilerFunctions find_compiler() {
   void* library = open_first(files, reason);
   if (!library) throw missing(reason);
   CompilerFunctions found;
-#define NEML2_LOOK_UP(name, ...) look_up(library, #name, found.name, lacking);
+#define NEML2_LOOK_UP(name, ...) platform::look_up(library, #name, found.name, lacking);
   NEML2_NVRTC_FUNCTIONS(NEML2_LOOK_UP)
   if (!lacking.empty()) throw missing(join(files.front(), " lacks ", lacking));
   return found;
@@ -103,12 +87,12 @@ CompilerFunctions find_compiler() {
 
 const DriverFunctions& driver() {
   static constinit std::atomic<const DriverFunctions*> found = nullptr;
-  return once(found, find_driver);
+  return platform::once(found, find_driver);
 }
 
 const CompilerFunctions& compiler() {
   static constinit std::atomic<const CompilerFunctions*> found = nullptr;
-  return once(found, find_compiler);
+  return platform::once(found, find_compiler);
 }
 
 void require(Status status, const char* what) {

@@ -1,5 +1,5 @@
-// CUDA's driver and compiler on this machine, both found at run time. Types and numbers are those of cuda.h (version 12)
-// and nvrtc.h, by NVIDIA.
+// CUDA's driver and compiler on this machine, both found at run time. cuda.h (version 12) and nvrtc.h, by NVIDIA, have the types
+// and numbers.
 #pragma once
 
 #include <cstddef>

@@ -214,7 +214,7 @@ class OneDevice final : public graph::OpenDevice {
   }
 
  private:
-  // Division and roots of single precision are rounded correctly if asked for; those of double precision always are.
+  // Division and roots of single precision are rounded correctly if that is asked for, and in double precision always.
   const char* options() const {
     const bool rounds = (number<Flags>(device_, device_single_config) & rounds_single_division) != 0;
     return rounds ? "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt" : "-cl-std=CL1.2";

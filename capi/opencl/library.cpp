@@ -2,10 +2,9 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <memory>
 #include <string>
 
-#include "capi/platform/shared_object.h"
+#include "capi/platform/library_functions.h"
 
 namespace neml2_capi::opencl {
 namespace {
@@ -34,9 +33,7 @@ Functions looked_up() {
   if (!library) throw missing(reason);
   Functions found;
   std::string lacking;
-#define NEML2_LOOK_UP(name, ...)                                                              \
-  found.name = reinterpret_cast<decltype(found.name)>(platform::function_of(library, #name)); \
-  if (!found.name) add_name(lacking, #name);
+#define NEML2_LOOK_UP(name, ...) platform::look_up(library, #name, found.name, lacking);
   NEML2_OPENCL_FUNCTIONS(NEML2_LOOK_UP)
 #undef NEML2_LOOK_UP
   if (!lacking.empty()) throw missing(join(named && *named ? named : file, " lacks ", lacking));
@@ -45,14 +42,9 @@ Functions looked_up() {
 
 }  // namespace
 
-// Two threads may look them up at once, and find the same.
 const Functions& functions() {
-  static constinit std::atomic<const Functions*> found = nullptr;  // for the life of the process
-  if (const Functions* known = found.load(std::memory_order_acquire)) return *known;
-  auto made = std::make_unique<const Functions>(looked_up());
-  const Functions* expected = nullptr;
-  if (found.compare_exchange_strong(expected, made.get())) return *made.release();
-  return *expected;
+  static constinit std::atomic<const Functions*> found = nullptr;
+  return platform::once(found, looked_up);
 }
 
 void require(Number status, const char* what) {

@@ -1,5 +1,5 @@
-// The OpenCL of this machine: functions of its loader, which is found at run time. Types and numbers are those of
-// CL/cl.h, version 1.2, by the Khronos Group.
+// The OpenCL of this machine: functions of its loader, which is found at run time. CL/cl.h, version 1.2, by the Khronos
+// Group, has the types and numbers.
 #pragma once
 
 #include <cstddef>

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from neml2_capi import Model
-from neml2_capi._ffi.outside import require_outside
+from neml2_capi._ffi.outside import written
 from neml2_capi.cli import options
 from neml2_capi.header import LANGUAGES, header
 
@@ -37,9 +37,9 @@ def header_command(
     It needs no library: update() evaluates one material point, with the library's Newton's method
     and the same bits on every machine. Made from the C sources of an artifact's kernels.
     """
-    require_outside(output)
     chosen = language or ("opencl" if output.suffix == ".cl" else "c++")
     with Model(path, dtype=dtype) as model:
         text = header(path, model, chosen, name or output.stem, derivatives=not values)
-    output.write_text(text, encoding="utf-8")
+    with written(output, "the header") as stream:
+        stream.write(text.encode())
     click.echo(f"{output}: {len(text.splitlines())} lines")

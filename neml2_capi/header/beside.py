@@ -7,6 +7,8 @@ import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
+from neml2_capi._ffi.outside import written
+from neml2_capi.engine.description import point_shape
 from neml2_capi.header.write import header
 from neml2_capi.kernels.folder import KernelError
 from neml2_capi.model import Variable
@@ -33,9 +35,8 @@ def write_beside(folder: Path, target: str) -> tuple[Path, str]:
             law, reason = header(root, model, language, derivatives=False), str(error)
             first += ", values alone"
     file = folder / name
-    partial = file.with_name(f"{name}.part")
-    partial.write_text(f"{first}\n{law}", encoding="utf-8")
-    partial.replace(file)
+    with written(file, "the text of the law") as stream:
+        stream.write(f"{first}\n{law}".encode())
     return file, reason
 
 
@@ -49,4 +50,4 @@ def _first_line(model: Model, root: Path) -> str:
 
 
 def _size(variables: Iterable[Variable]) -> int:
-    return sum(math.prod((*v.sub_batch_shape, *v.base_shape)) for v in variables)
+    return sum(math.prod(point_shape(v)) for v in variables)
