@@ -9,6 +9,7 @@ import resource
 from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import distribution
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,10 @@ class Tiers:
         before = _processor_seconds()
         try:
             return (yield)
+        except ModuleNotFoundError as error:
+            if _later_tier(item) and _is_absent(error.name):  # as if it began by importorskip()
+                pytest.skip(f"could not import {error.name!r}: {error}")
+            raise
         finally:
             item.user_properties.append((_COST, _processor_seconds() - before))
 
@@ -175,6 +180,11 @@ def _later_tier(item: pytest.Item) -> tuple[str, str] | None:
             (reason,) = marker.args
             return tier, str(reason)
     return None
+
+
+def _is_absent(module: str | None) -> bool:
+    """Tell whether a module is not installed: the quick environment lacks some."""
+    return bool(module) and find_spec(str(module).partition(".")[0]) is None
 
 
 def _processor_seconds() -> float:
