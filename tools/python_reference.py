@@ -13,19 +13,8 @@ import griffe
 from tools.markdown import anchor, fenced, page, prose
 
 # Rooms of the page, in its order. Each has the names of its __all__.
-ROOMS = [
-    "model",
-    "driver",
-    "experiments",
-    "sweeps",
-    "errors",
-    "graph",
-    "operators",
-    "examples",
-    "mandel",
-    "solvers",
-]
-ROOMS += ["torch", "jax", "neml2", "mpi", "export", "umat", "plugin", "logs"]
+ROOMS = ["model", "driver", "experiments", "sweeps", "errors", "graph", "operators", "examples"]
+ROOMS += ["mandel", "solvers", "torch", "jax", "neml2", "mpi", "export", "umat", "plugin", "logs"]
 # Bases that are told as a part of what is made of them.
 PARTS = ("Described", "Functions")
 

@@ -16,7 +16,7 @@ from neml2_capi._ffi.components import column as column_name
 from neml2_capi._ffi.components import components
 from neml2_capi._ffi.variables import Variable
 from neml2_capi.artifact.files import DTYPES
-from neml2_capi.cli.signals import KINDS, WITH_FILE, Signal, column, equally_long, kind_of, signal
+from neml2_capi.cli.signals import KINDS, WITH_FILE, column, equally_long, kind_of, signal
 from neml2_capi.cli.toml_file import read
 from neml2_capi.driver.control import NAMED, UNIAXIAL, conjugates
 from neml2_capi.driver.record import REPORTED
@@ -241,7 +241,12 @@ def _force(node: Node, variable: Variable, times: Array) -> Any:
         return column(node, times, variable)
     if kind:
         made, constant = signal(node, times, "direction")
-        return _composed(node, variable, [(_direction(node, variable), made)], times, constant)
+        direction = _direction(node, variable)
+
+        def force(time: float) -> Array:
+            return np.multiply.outer(made(time), direction)
+
+        return _over_time(force(times[0]), variable) if constant else force
     return _of_components(node, variable, times)
 
 
@@ -256,7 +261,14 @@ def _of_components(node: Node, variable: Variable, times: Array) -> Any:
         made, constant = signal(entry, times)
         parts.append((unit, made))
         constants.append(constant)
-    return _composed(node, variable, parts, times, all(constants))
+
+    def force(time: float) -> Array:
+        zeros = np.zeros(variable.point_shape)
+        return sum((np.multiply.outer(made(time), unit) for unit, made in parts), start=zeros)
+
+    with equally_long(node):
+        first = force(float(times[0]))
+    return _over_time(first, variable) if all(constants) else force
 
 
 def _direction(node: Node, variable: Variable) -> Array:
@@ -272,27 +284,6 @@ def _direction(node: Node, variable: Variable) -> Array:
     if not shape:
         raise node["direction"].refuse(f"{variable.name} is a scalar, and has no direction")
     return _values(node["direction"], variable, batched=False)
-
-
-def _composed(
-    node: Node, variable: Variable, parts: list[tuple[Array, Signal]], times: Array, constant: bool
-) -> Any:
-    """The sum of units times signals."""
-    shape = variable.point_shape
-    ones = (1,) * len(shape)
-
-    def force(time: float) -> Array:
-        total = np.zeros(shape)
-        for unit, made in parts:
-            value = np.asarray(made(time))
-            total = total + unit * value.reshape(*value.shape, *ones)
-        return total
-
-    with equally_long(node):
-        force(float(times[0]))
-    if constant:
-        return _over_time(force(float(times[0])), variable)
-    return force
 
 
 def _over_time(value: Array, variable: Variable) -> Array:
