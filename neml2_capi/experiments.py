@@ -25,7 +25,7 @@ from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Array, Label
 from neml2_capi.driver.arguments import check_is_model, wrong
 from neml2_capi.driver.control import UNIAXIAL
-from neml2_capi.driver.forces import Table, as_array, clock, typed
+from neml2_capi.driver.forces import Table, as_array, clock, requires_gradient, typed
 from neml2_capi.driver.results import Results
 from neml2_capi.driver.transient import DRIVERS, drive
 from neml2_capi.model.evaluation import check_mapping
@@ -253,7 +253,7 @@ def _names(given: Any) -> tuple[str, str]:
 def _timed(model: Model, times: Any) -> Table:
     """The times; FatalError unless there are two at least."""
     check_is_model(model)
-    timed = clock(times)
+    timed = clock(times.detach() if requires_gradient(times) else times)
     if timed.steps < 2:
         raise timed.label.refuse(
             "are one only, at which nothing has happened yet; expected two at least, of which the "
@@ -267,10 +267,13 @@ def _ramp(name: str, timed: Table, value: Any) -> Any:
     """A number is reached at the last time; what is over time stays as it is."""
     if callable(value):
         return value
-    array = _numbers(name, value)
+    plain = value.detach() if (follows := requires_gradient(value)) else value
+    array = _numbers(name, plain)
     if array.ndim > 0:
         return value
     passed = timed.rows - timed.rows[0]
+    if follows:
+        return alike(plain, passed / passed[-1]) * value
     return alike(value, passed / passed[-1] * array)
 
 

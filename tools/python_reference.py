@@ -16,7 +16,7 @@ from tools.markdown import anchor, fenced, page, prose
 ROOMS = ["model", "driver", "experiments", "sweeps", "errors", "graph", "operators", "examples"]
 ROOMS += ["mandel", "solvers", "torch", "jax", "neml2", "mpi", "export", "umat", "plugin", "logs"]
 # Bases that are told as a part of what is made of them.
-PARTS = ("Described", "Functions")
+PARTS = ("Derived", "Described", "Functions")
 
 _INTRODUCTION = """\
 # Python

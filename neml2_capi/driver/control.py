@@ -61,8 +61,9 @@ class Control:
         found = parts_of(Label("control", name), parts, self.output, clock)
         #: The components that are prescribed, by name.
         self.components = list(found)
-        self._free = np.array([number for number, _, _ in found.values()])
-        self._factors = [factor for _, factor, _ in found.values()]
+        #: Where they stand in a row, and by what they are stored times.
+        self.free = np.array([number for number, _, _ in found.values()])
+        self.factors = [factor for _, factor, _ in found.values()]
         self.forces: list[Force] = [force for _, _, force in found.values()]
         pairs = {(d.output, d.variable) for d in model.derivatives}
         self._has_tangent = (name, self.input.name) in pairs
@@ -123,7 +124,7 @@ class Control:
 
     def _targets(self, step: int, fraction: float, batch: tuple[int, ...]) -> Array:
         targets = np.empty((*batch, len(self.forces)))
-        for i, (factor, force) in enumerate(zip(self._factors, self.forces, strict=True)):
+        for i, (factor, force) in enumerate(zip(self.factors, self.forces, strict=True)):
             value = factor * force.at(step, fraction)
             targets[..., i] = typed(np.asarray(value), force.label, self.output.dtype)
         return targets.reshape(-1, len(self.forces))
@@ -134,7 +135,7 @@ class _Points:
 
     def __init__(self, control: Control, call: Call, targets: Array) -> None:
         self._control, self._call, self._targets = control, call, targets
-        self._free, count = control._free, control.output.point_shape
+        self._free, count = control.free, control.output.point_shape
         size = int(np.prod(count))
         #: Rows of the bound arrays; an evaluation reads the one and writes the other.
         self._strain = np.asarray(call.inputs[control.input.name]).reshape(-1, size)

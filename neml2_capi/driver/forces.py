@@ -213,6 +213,16 @@ def clock(times: Any) -> Table:
     return table
 
 
+def requires_gradient(*values: Any) -> bool:
+    """Tell whether torch would follow what becomes of one of these, or of what is in them."""
+    return any(
+        requires_gradient(*value.values())
+        if isinstance(value, Mapping)
+        else carries_gradient(value)
+        for value in values
+    )
+
+
 def as_array(value: Any, label: Label) -> Array:
     """A numpy array over the memory of an array, or of numbers and lists.
 
@@ -220,9 +230,8 @@ def as_array(value: Any, label: Label) -> Array:
     """
     if carries_gradient(value):
         raise label.refuse(
-            "requires a gradient, which what is driven has not: give its values, tensor.detach(), "
-            "or drive under torch.no_grad(); for gradients, step through neml2_capi.torch.Module, "
-            "as examples/calibrate_torch.py does",
+            "requires a gradient, which is lost here: give the values at all times, an array, to "
+            "drive(), tension() or uniaxial(); or without gradients, tensor.detach()",
             lib.NEML2_ERROR_UNSUPPORTED,
         )
     if value is None:

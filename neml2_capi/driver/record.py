@@ -43,6 +43,8 @@ class Record:
         }
         if report:
             self.rows["report.iterations"] = np.zeros((steps, *call.batch), np.int32)
+        #: Of increments that end within a step, if they are kept: the step, its fraction, values.
+        self.between: list[tuple[int, float, dict[str, Array]]] = []
         #: The forces that are recorded.
         self.forces = {n: forces[n] for n in names if n not in call.outputs and n in forces}
 
@@ -56,6 +58,11 @@ class Record:
         for name, value in self._current().items():
             self.rows[name][step] = value
         self.substeps[step] = substeps
+
+    def put_between(self, step: int, fraction: float) -> None:
+        """Keep what is in the arrays of the call, at the end of an increment within a step."""
+        values = {name: value.copy() for name, value in self._current().items()}
+        self.between.append((step, fraction, values))
 
     def put_forces(self, step: int, count: int) -> None:
         """Record the forces at the ends of so many steps, which are about to be made."""

@@ -19,6 +19,7 @@ from neml2_capi._ffi.outside import written
 from neml2_capi._ffi.tensor import Array, Tensor
 from neml2_capi._ffi.variables import Variable
 from neml2_capi.driver.arguments import file_name, names_of, wrong
+from neml2_capi.driver.derived import Derived
 from neml2_capi.driver.npz import read_npz, write_npz
 from neml2_capi.driver.tables import axes_of, columns_of, draw, table_of, write_csv
 from neml2_capi.model.evaluation import check_mapping, kind_of_results
@@ -33,7 +34,7 @@ _FRAMES = ("pandas", "polars")
 _TYPES = "variables.json"
 
 
-class Results(Mapping[str, Any]):
+class Results(Derived):
     """The history of a driven model, a mapping of names to arrays; the first axis is time.
 
     They are, where n is the number of times, B the batch of points, and "point shape" the shape of
@@ -70,6 +71,7 @@ class Results(Mapping[str, Any]):
             if not isinstance(each, Variable):
                 raise wrong("variables", f"must be the variables of a model; got {each!r}")
         names_of("arrays", arrays)
+        super().__init__()
         self._arrays = dict(arrays)
         self._variables = {v.name: v for v in variables if v.name in self._arrays}
 
@@ -219,7 +221,13 @@ class Results(Mapping[str, Any]):
         for name in hidden - self.keys():
             raise unknown_name("result", name, self._arrays)
         kept = {name: value for name, value in self.items() if name not in hidden}
-        return Results(kept, self._variables.values())
+        return self._with(kept)
+
+    def _with(self, arrays: Mapping[str, Any]) -> Results:
+        """The same with other arrays."""
+        results = Results(arrays, self._variables.values())
+        results._gradients, results._slopes = self._gradients, self._slopes
+        return results
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file: all arrays as npz, or columns() as csv.

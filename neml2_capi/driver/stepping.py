@@ -12,6 +12,7 @@ from neml2_capi._ffi.logs import CHANNELS
 from neml2_capi._ffi.tensor import Array
 from neml2_capi.driver.blocks import Blocks
 from neml2_capi.driver.forces import Table
+from neml2_capi.driver.history import MOMENT
 from neml2_capi.driver.increment import Increment
 from neml2_capi.driver.pace import Pace
 from neml2_capi.driver.record import Record
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 #: The most points that a message names.
 _NAMED = 8
-#: Of the first step: what passes if a law has no value at rest.
-_MOMENT = 1e-9
 _log = CHANNELS["driver"]
 
 
@@ -53,11 +52,15 @@ class Stepping:
         blocks: Blocks | None,
         give: Callable[[Array], Any],
         variables: Iterable[Variable],
+        *,
+        keeps: bool = False,
     ) -> None:
         """`blocks` make whole steps, unless they are made by increments alone.
 
-        `give` makes of an array what is handed out; `variables` are the model's.
+        `give` makes of an array what is handed out; `variables` are the model's. If it `keeps`
+        them, increments within a step are recorded, too.
         """
+        self._keeps = keeps
         self._variables = tuple(variables)
         self._increment, self._record, self._clock = increment, record, clock
         self._pace, self._blocks, self._give = pace, blocks, give
@@ -77,7 +80,7 @@ class Stepping:
             self._record.count(0, iterations)
             self._record.put(0, substeps=0)
         elif wanted := self._record.evaluated(self._increment.unknown):
-            for fraction in (0.0, _MOMENT):
+            for fraction in (0.0, MOMENT):
                 self._increment.rest(self._clock, fraction)
                 if self._record.complete(0, wanted):
                     break
@@ -124,6 +127,8 @@ class Stepping:
             begin, substeps = end, substeps + 1
             if end == 1.0:
                 self._record.put(step, substeps)
+            elif self._keeps:
+                self._record.put_between(step, end)
             increment.advance()
         _log.debug("step %d: made, in %d increments", step, substeps)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import importlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +21,10 @@ from neml2_capi.driver.arguments import (
 )
 from neml2_capi.driver.blocks import Blocks
 from neml2_capi.driver.control import Control
-from neml2_capi.driver.forces import Force, Table, clock, force
+from neml2_capi.driver.forces import Force, Table, clock, force, requires_gradient
 from neml2_capi.driver.given import Given, common_batch, initial_values, parameter_values
+from neml2_capi.driver.gradients import Gradients
+from neml2_capi.driver.history import History
 from neml2_capi.driver.increment import Increment
 from neml2_capi.driver.pace import Pace
 from neml2_capi.driver.progress import bar
@@ -43,7 +47,7 @@ def drive(
     control: Mapping[str, Any] | None = None,
     parameters: Mapping[str, Any] | None = None,
     record: Iterable[str] | None = None,
-    derivatives: Mapping[str, Any] | bool | None = None,
+    derivatives: Mapping[str, Any] | Sequence[str] | bool | None = None,
     report: bool = False,
     least_step: float = 2.0**-10,
     progress: bool | None = None,
@@ -99,8 +103,12 @@ def drive(
         Values, (*B, *base_shape), that replace stored ones in this run.
     record
         The names of the outputs and forces that are recorded; by default all but constant forces.
-    derivatives : mapping or bool, optional
-        Derivatives as in Model.bind(), recorded as `stress:strain`. If a step was cut they belong
+    derivatives : list of str, mapping or bool, optional
+        A list has the names of what the whole history may be derived by, with
+        `results.derivative()` and `results.gradient()`: parameters, "initial:x", and what is
+        prescribed as arrays, "strain", or by component, "strain.xx" and "stress.xx". The artifact
+        must have the derivatives of all outputs with history. A mapping asks for derivatives of
+        single steps as in Model.bind(), recorded as `stress:strain`: if a step was cut they belong
         to its last increment; see `substeps` of Results.
     report
         Whether `report.iterations`, summed over all tries of a step, and `report.status` and
@@ -116,7 +124,8 @@ def drive(
     -------
     Results
         Arrays by name, with time as their first axis. They are of the kind of those that are given,
-        as in Model, and carry no gradients: a tensor that requires one is refused.
+        as in Model. Tensors of torch of which one requires a gradient give outputs through which
+        gradients run, backward through all increments: derivatives=[...] is then left out.
 
     Raises
     ------
@@ -128,14 +137,40 @@ def drive(
         there. It holds the results before.
     """
     check_is_model(model)
+    if requires_gradient(forces, initial, parameters, control, times):
+        # What is there of torch's functions is imported with torch alone.
+        torch = importlib.import_module("neml2_capi.torch._history")
+        result: Results = torch.drive(
+            partial(
+                drive,
+                model,
+                record=record,
+                report=report,
+                least_step=least_step,
+                progress=progress,
+                time=time,
+            ),
+            time,
+            times,
+            forces,
+            initial,
+            control=control,
+            parameters=parameters,
+            derivatives=derivatives,
+        )
+        return result
     check_fraction("least_step", least_step)
     check_switch("report", report)
     check_switch("progress", progress, also_none=True)
     check_text("time", time)
     check_mapping("forces", forces)
-    if not isinstance(derivatives, bool | None):
+    asked = None
+    if isinstance(derivatives, list | tuple):
+        names_of("derivatives", derivatives)
+        asked, derivatives = derivatives, None
+    elif not isinstance(derivatives, bool | None):
         check_mapping("derivatives", derivatives)
-        for output, blocks in derivatives.items():
+        for output, blocks in derivatives.items():  # type: ignore[union-attr]
             check_mapping(f"derivatives of {output!r}", blocks)
     clocked = clock(times)
     controlled = _control(model, control, clocked)
@@ -156,18 +191,24 @@ def drive(
     for value in (*given, *replaced.values()):
         kinds.add_kind(value.kind, value.label)
     names = _recorded(model, prescribed, record, controlled.input.name if controlled else "")
+    batch, kept = common_batch(model, given, replaced), names
+    history = gradients = None
+    if asked is not None:
+        history = History(model, roles, timed, starts, replaced, batch, controlled, clocked)
+        gradients = Gradients(history, asked)
+        kept = list(dict.fromkeys([*names, *history.recorded]))
     increment = Increment(
         model,
         roles,
         timed,
         starts,
         replaced,
-        common_batch(model, given, replaced),
-        wanted={name for name in names if name in model.outputs.index_of},
+        batch,
+        wanted={name for name in kept if name in model.outputs.index_of},
         derivatives=derivatives,
         control=controlled,
     )
-    rows = Record(increment.call, names, increment.recorded, clocked.steps, report, prescribed)
+    rows = Record(increment.call, kept, increment.recorded, clocked.steps, report, prescribed)
     # Control finds strains step by step, and a capsule is of the points of one step.
     by_step = controlled or model.options["capsule"]
     with increment.call:
@@ -179,6 +220,7 @@ def drive(
             None if by_step else Blocks(model, roles, timed, increment, rows),
             giver(model, kinds.kind),
             (*model.inputs, *model.outputs),
+            keeps=asked is not None,
         )
         stepping.begin(is_solved=not roles.series)
         with bar(clocked.steps - 1, 0, "step", progress) as shown:
@@ -187,7 +229,13 @@ def drive(
                 made = stepping.make(step)
                 step += made
                 shown.update(made)
-        return stepping.results(clocked.steps)
+        results = stepping.results(clocked.steps)
+    if history is None:
+        return results
+    history.keep({name: rows.rows[name] for name in history.recorded}, rows.between)
+    results = results.without([name for name in kept if name not in names])
+    results._gradients = gradients
+    return results
 
 
 #: What drives the model that is its first argument, each value of `parameters` a point of its own.

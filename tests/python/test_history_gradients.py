@@ -1,0 +1,295 @@
+"""Derivatives of a whole history, forward and backward, against central differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from states import Artifacts, load
+from test_driver import plan
+
+from neml2_capi import ConvergenceError, FatalError, Model, Results, drive, examples, experiments
+from neml2_capi.driver.linearized import Linearized
+
+pytestmark = pytest.mark.numbers
+
+Array = NDArray[np.float64]
+Run = Callable[[Mapping[str, Any], Any], Results]
+
+TIMES = np.linspace(0.0, 10.0, 13)
+CYCLE = 0.008 * np.sin(0.5 * np.pi * TIMES)[:, np.newaxis] * [1.0, -0.6, 0.2]
+STRAIN = CYCLE[..., np.newaxis] * [1.0, -0.4, -0.3, 0.1, 0.0, 0.2]
+E, YIELD = 190e3, np.array([140.0, 150.0, 160.0])
+#: Relative, of central differences.
+_STEP = 3e-5
+
+
+@pytest.fixture(params=["isotropic_hardening", "chaboche"])
+def steel(request: pytest.FixtureRequest) -> Iterator[Model]:
+    with Model(examples.path(request.param)) as model:
+        model.options["rtol"] = 1e-13
+        yield model
+
+
+@pytest.fixture(autouse=True)
+def exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A control finds stresses to round-off, so that differences of results tell more."""
+    monkeypatch.setattr("neml2_capi.driver.control.TOLERANCE", 1e-13)
+
+
+def agrees(run: Run, given: Mapping[str, Any], outputs: list[str], within: float = 1e-7) -> Results:
+    """Gradients along a direction of all that is `given`, by differences of results."""
+    random = np.random.default_rng(1)
+    results = run(given, list(given))
+    cotangents = {o: random.normal(size=results[o].shape) for o in outputs}
+    gradients = results.gradient(cotangents)
+    for name, value in given.items():
+        value = np.asarray(value, float)
+        moved = random.normal(size=value.shape) * (np.abs(value).max() or 1e-3)
+        if name == "t":
+            moved[0] = 0.0
+        ahead, behind = (
+            run({**given, name: value + sign * _STEP * moved}, None) for sign in (1, -1)
+        )
+        change = {o: (ahead[o] - behind[o]) / (2 * _STEP) for o in outputs}
+        expected = sum(float((cotangents[o] * change[o]).sum()) for o in outputs)
+        size = sum(float(np.abs(cotangents[o] * change[o]).sum()) for o in outputs)
+        assert gradients[name].shape == value.shape, name
+        found = float((gradients[name] * moved).sum())
+        assert abs(found - expected) <= within * size + 1e-15, (name, found, expected)
+        if results._gradients and name in results._gradients.constants:
+            forward = {o: results.derivative(o, name) for o in outputs}
+            for o, slopes in forward.items():
+                along = _along(slopes, moved, value.shape, results[o].shape)
+                least = 1e-15 * np.abs(results[o]).max() / _STEP  # what differences see
+                scale = 10 * within * np.abs(change[o]).max() + 10 * least
+                assert np.abs(along - change[o]).max() <= scale, (o, name)
+    return results
+
+
+def _along(slopes: Array, moved: Array, shape: tuple[int, ...], output: tuple[int, ...]) -> Array:
+    """A derivative (n, *B, *output, *point) times a direction that points have, or share."""
+    axes = slopes.ndim - len(output)  # of a point of what it is by
+    own = moved.reshape(shape)
+    batch = own.ndim - axes
+    point = own.shape[batch:]
+    own = own.reshape(*own.shape[:batch], *(1,) * (len(output) - 1 - batch), *point)
+    product: Array = (slopes * own).sum(axis=tuple(range(len(output), slopes.ndim)))
+    return product
+
+
+def parts(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of drive() by the names that derivatives have."""
+    initial = {n.removeprefix("initial:"): v for n, v in given.items() if n.startswith("initial:")}
+    parameters = {n: v for n, v in given.items() if n in ("E", "yield_stress")}
+    return {"initial": initial, "parameters": parameters}
+
+
+def test_strain_driven(steel: Model) -> None:
+    def run(given: Mapping[str, Any], asked: Any) -> Results:
+        forces = {"strain": given["strain"]}
+        return drive(steel, given["t"], forces, derivatives=asked, **parts(given))
+
+    agrees(
+        run,
+        {
+            "E": E,
+            "yield_stress": YIELD,
+            "strain": STRAIN,
+            "t": TIMES,
+            "initial:stress": np.array([10.0, 20, 0, 0, 5, 0]),
+            "initial:equivalent_plastic_strain": np.full(3, 1e-3),
+        },
+        ["stress", "equivalent_plastic_strain"],
+        1e-6,
+    )
+
+
+def test_tension_moves_the_lateral_strains(steel: Model) -> None:
+    def run(given: Mapping[str, Any], asked: Any) -> Results:
+        forces = {"strain": {"xx": given["strain.xx"]}}
+        control = {"stress": "uniaxial"}
+        return drive(steel, TIMES, forces, control=control, derivatives=asked, **parts(given))
+
+    given = {
+        "E": E,
+        "yield_stress": YIELD,
+        "strain.xx": CYCLE,
+        "initial:stress": np.array([10.0, 0, 0, 0, 0, 0]),
+    }
+    agrees(run, given, ["stress", "strain", "equivalent_plastic_strain"], 1e-6)
+
+
+def test_stress_driven_with_a_prescribed_shear(steel: Model) -> None:
+    pulled = 200 * np.sin(0.5 * TIMES)
+
+    def run(given: Mapping[str, Any], asked: Any) -> Results:
+        return drive(
+            steel,
+            TIMES,
+            {"strain": {"xy": given["strain.xy"]}},
+            control={"stress": {"xx": given["stress.xx"], **dict.fromkeys(FREE, 0.0)}},
+            derivatives=asked,
+            **parts(given),
+        )
+
+    given = {"E": E, "strain.xy": 2e-3 * np.cos(TIMES), "stress.xx": pulled}
+    agrees(run, given, ["strain", "stress"], 2e-6)
+
+
+FREE = ("yy", "zz", "yz", "xz")
+
+
+def test_steps_that_are_cut(steel: Model) -> None:
+    """Increments within steps count, and forces are interpolated between the times."""
+    steel.options["miters"] = 7 if "X1" in steel.outputs.names else 5
+    coarse = TIMES[::3]
+
+    def run(given: Mapping[str, Any], asked: Any) -> Results:
+        if "strain" in given:
+            forces, control = {"strain": given["strain"]}, None
+        else:
+            forces, control = {"strain": {"xx": given["strain.xx"]}}, {"stress": "uniaxial"}
+        return drive(steel, coarse, forces, control=control, derivatives=asked, **parts(given))
+
+    constants = {"E": E, "yield_stress": YIELD}
+    results = agrees(run, {**constants, "strain": STRAIN[::3]}, ["stress"], 1e-6)
+    assert results["substeps"].max() > 1
+    results = agrees(run, {**constants, "strain.xx": CYCLE[::3]}, ["stress", "strain"], 1e-6)
+    assert results["substeps"].max() > 1
+
+
+def test_a_law_without_history() -> None:
+    elasticity = Model(examples.path("elasticity"))
+
+    def run(given: Mapping[str, Any], asked: Any) -> Results:
+        forces = {"strain": {"xx": given["strain.xx"]}}
+        control = {"stress": "uniaxial"}
+        return drive(elasticity, TIMES, forces, control=control, derivatives=asked, **parts(given))
+
+    results = agrees(run, {"E": E, "strain.xx": CYCLE[:, 0]}, ["stress", "strain"])
+    # stress = E strain in a tension test
+    np.testing.assert_allclose(results.derivative("stress", "E")[:, 0], CYCLE[:, 0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["radial_return", "relaxation", "warm_start"])
+def test_other_laws(artifacts: Artifacts, name: str) -> None:
+    """Histories of forces and of outputs that are no stress, renamed variables, first guesses."""
+    model = load(artifacts, name)
+    model.options["rtol"] = 1e-13
+    times, forces, initial = plan(name, 5)
+    parameters = {p: np.asarray(v, float) for p, v in model.named_parameters().items()}
+
+    def run(given: Mapping[str, Any], asked: Any) -> Results:
+        return drive(
+            model,
+            times,
+            {force: given.get(force, forces[force]) for force in forces},
+            {
+                **initial,
+                **{v.name: given[k] for v in model.outputs if (k := f"initial:{v.name}") in given},
+            },
+            parameters={p: given[p] for p in parameters},
+            derivatives=asked,
+        )
+
+    state = {
+        f"initial:{h.output}": initial[h.output] for h in model.histories if h.output in initial
+    }
+    agrees(run, {**parameters, **forces, **state}, list(model.outputs.names)[:2], 1e-5)
+
+
+def test_memory_is_bounded_and_changes_nothing(steel: Model) -> None:
+    def results() -> Results:
+        return experiments.tension(
+            steel, TIMES, CYCLE, parameters={"E": E}, derivatives=["E", "yield_stress"]
+        )
+
+    cotangents = {"stress": np.ones((13, 3, 6)), "strain": np.full((13, 3, 6), 1e5)}
+    whole, parts = results(), results()
+    gradients, less = whole.gradient(cotangents), parts.gradient(cotangents, memory=1)
+    for name in gradients:
+        np.testing.assert_allclose(less[name], gradients[name], rtol=1e-12)
+        few = parts.derivative("strain", name, memory=1)
+        np.testing.assert_allclose(few, whole.derivative("strain", name), rtol=1e-9, atol=1e-16)
+
+
+def test_what_is_asked_wrongly_is_named(steel: Model, artifacts: Artifacts) -> None:
+    def tension(*asked: str) -> Results:
+        return experiments.tension(steel, TIMES, CYCLE, derivatives=asked)
+
+    for asked, message in (
+        ("F", "unknown parameter 'F'"),
+        ("initial:F", "unknown initial value 'F'"),
+        ("strain", "is found or prescribed by components"),
+        ("strain.yy", "unknown prescribed component"),
+        ("stress", "'stress.xx' for example"),
+    ):
+        with pytest.raises(FatalError, match=message):
+            tension(asked)
+    with pytest.raises(FatalError, match="is a function of time"):
+        experiments.tension(steel, TIMES, lambda t: 1e-3 * t, derivatives=["strain.xx"])
+    results = tension("E")
+    with pytest.raises(FatalError, match="unknown result with derivatives 't'"):
+        results.derivative("t", "E")
+    with pytest.raises(FatalError, match="unknown derivative that was asked for 'yield_stress'"):
+        results.derivative("stress", "yield_stress")
+    with pytest.raises(FatalError, match=r"has the shape \(3,\); expected \(13, 3, 6\)"):
+        results.gradient({"stress": np.zeros(3)})
+    with pytest.raises(FatalError, match=r"drive.. was asked for no derivatives"):
+        experiments.tension(steel, TIMES, CYCLE).derivative("stress", "E")
+    with pytest.raises(FatalError, match="-d stress:"):
+        experiments.tension(Model(artifacts["combined_hardening"]), TIMES, 0.01, derivatives=["E"])
+    with pytest.raises(FatalError, match="has two axes of times"):
+        tension("strain.xx").derivative("stress", "strain.xx")
+
+
+def test_a_step_without_a_derivative_is_named(
+    steel: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = experiments.tension(steel, TIMES, CYCLE, derivatives=["E"])
+    exact = Linearized._evaluated
+
+    def spoiled(*arguments: Any, **options: Any) -> Array:
+        partial = exact(*arguments, **options)
+        partial[3, 1, 0] = np.nan
+        return partial
+
+    monkeypatch.setattr(Linearized, "_evaluated", spoiled)
+    with pytest.raises(
+        ConvergenceError, match=r"of step 4 is not finite, at t = 3\.3+ and point 1"
+    ):
+        results.derivative("stress", "E")
+
+
+@pytest.mark.full("torch")
+def test_gradients_run_through_what_torch_drives(steel: Model) -> None:
+    """gradcheck, by parameters, initial values, strains, stresses and times."""
+    torch = pytest.importorskip("torch")
+
+    def tensor(value: Any) -> Any:
+        return torch.tensor(value, dtype=torch.float64, requires_grad=True)
+
+    def tension(modulus: Any, start: Any, strain: Any, times: Any) -> Any:
+        # units of which differences are alike
+        results = experiments.tension(
+            steel,
+            times,
+            strain / 1e3,
+            initial={"stress": start * 10},
+            parameters={"E": modulus * 1e5},
+        )
+        return results["stress"] / 100, results["strain"] * 1e3
+
+    times = TIMES[:5]
+    start = np.array([1.0, 0, 0, 0, 0, 0])
+    given = [tensor(v) for v in (1.9, start, 1e3 * CYCLE[:5], times)]
+    assert torch.autograd.gradcheck(tension, given, eps=1e-5, atol=1e-5, rtol=1e-5)
+
+    def pulled(stress: Any) -> Any:
+        return experiments.uniaxial(steel, times, stress * 100)["strain"] * 1e3
+
+    assert torch.autograd.gradcheck(pulled, [tensor(2.1)], eps=1e-5, atol=1e-5, rtol=1e-5)
