@@ -32,6 +32,8 @@ class Columns(Mapping[str, Array]):
             raise unknown_name(f"column of {self.file}", name, self._arrays) from None
         if values.dtype.kind not in "iuf":
             raise FatalError(f"the column {name!r} of {self.file} does not hold numbers")
+        if not values.ndim:
+            raise FatalError(f"{name!r} of {self.file} is one number; expected rows over time")
         return values
 
     def __contains__(self, name: object) -> bool:

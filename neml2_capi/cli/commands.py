@@ -20,6 +20,7 @@ _COMMANDS = {
     "header": "Write a law as one header, for programs and devices that compile it themselves.",
     "build-packages": "Compile the packages of an artifact again, for another machine or system.",
     "run": "Drive a model through time, as a small file says.",
+    "verify": "Compare what a law gives with what is expected, as a small file says.",
     "bench": "How long an artifact takes per material point on this machine.",
     "replay": "Make a failed call again, and show Newton's method at the points that failed.",
     "plugin": "Make one shared object for the programs that load a user material.",

@@ -25,9 +25,10 @@ from neml2_capi.model.scheduler import scheduler_of
 Array = NDArray[np.float64]
 
 FORMATS = ("npz", "csv")
-_SECTIONS = (
+#: What says how a model is driven.
+LOADING = (
     *("artifact", "dtype", "scheduler", "times", "forces"),
-    *("control", "initial", "parameters", "options", "step", "output", "plot"),
+    *("control", "initial", "parameters", "options", "step"),
 )
 
 
@@ -95,8 +96,16 @@ def load(file: Path, changes: Iterable[str] = ()) -> Run:
     Paths in the file are relative to its folder.
     """
     document = read(file, changes)
-    document.table(_SECTIONS)
-    folder = file.parent
+    document.table((*LOADING, "output", "plot"))
+    run = loading(document)
+    _output(_section(document, "output"), run)
+    _plot(_section(document, "plot"), run)
+    return run
+
+
+def loading(document: Node) -> Run:
+    """Read LOADING, and load the artifact."""
+    file, folder = document.file, document.file.parent
     artifact = folder / document.required("artifact", "the folder that neml2-compile wrote").path(
         "the path of an artifact, relative to this file"
     )
@@ -125,8 +134,6 @@ def load(file: Path, changes: Iterable[str] = ()) -> Run:
         with entry.blamed():
             model.options[name] = folder / entry.path("a folder") if path else entry.value
     _step(_section(document, "step"), run)
-    _output(_section(document, "output"), run)
-    _plot(_section(document, "plot"), run)
     return run
 
 
@@ -334,9 +341,9 @@ def _initial(node: Node, model: Model) -> dict[str, Array]:
 
 def _parameters(node: Node, model: Model) -> dict[str, Array]:
     values = {}
-    for entry in node.table().values():
+    for name, entry in node.table().items():
         with entry.blamed():
-            index = model.parameters.resolve(entry.key.removeprefix("parameters."))
+            index = model.parameters.resolve(name)
         variable = model.parameters[index]
         values[variable.name] = _values(entry, variable)
     return values

@@ -73,12 +73,17 @@ def _signal(node: Node, times: Array, *others: str) -> tuple[Signal, bool]:
     if kind == "cycle":
         return _cycle(value, times), False
     if kind == "points":
-        return _points(value, times), False
+        return _covering(value, *points_of(value), times), False
     return column(node, times), False
 
 
 def column(node: Node, times: Array, variable: Variable | None = None) -> Signal:
     """A number, or a whole variable, from a csv or npz file; linear in between its rows."""
+    return _covering(node.find("column") or node["file"], *rows_of(node, times, variable), times)
+
+
+def rows_of(node: Node, times: Array, variable: Variable | None = None) -> tuple[Array, Array]:
+    """The times of the rows of a csv or npz file, and a number or a whole variable for each."""
     name = node.find("column")
     wanted = name.text("the name of a column") if name else variable.name if variable else ""
     if not wanted:
@@ -100,7 +105,9 @@ def column(node: Node, times: Array, variable: Variable | None = None) -> Signal
     else:
         with (clock or blame).blamed():
             at = columns[clock.text("the name of a column") if clock else "t"]
-    return _covering(blame, at, scale * rows, times)
+    if len(at) != len(rows) or not (np.diff(at) > 0).all():
+        raise blame.refuse(f"the times of {path} do not increase, with one for each row")
+    return at, scale * rows
 
 
 def _constant(node: Node) -> Signal:
@@ -113,14 +120,14 @@ def _constant(node: Node) -> Signal:
 def _ramp(node: Node, times: Array) -> Signal:
     """From one value to another, and constant then."""
     if not node.is_table:
-        return _line(times[[0, -1]], _stacked(np.zeros(()), node.numbers(_PER_POINT)))
+        return line(times[[0, -1]], _stacked(np.zeros(()), node.numbers(_PER_POINT)))
     node.table(("from", "to", "until"))
     begin = node["from"].numbers(_PER_POINT) if "from" in node else np.zeros(())
     end = node.required("to", "the value at the end").numbers(_PER_POINT)
     until = node["until"].number("a time") if "until" in node else times[-1]
     if until <= times[0]:
         raise node["until"].expected(f"a time after the first one, {times[0]:g}")
-    return _line(np.array([times[0], until]), _stacked(begin, end))
+    return line(np.array([times[0], until]), _stacked(begin, end))
 
 
 def _cycle(node: Node, times: Array) -> Signal:
@@ -139,9 +146,10 @@ def _cycle(node: Node, times: Array) -> Signal:
     return cycle
 
 
-def _points(node: Node, times: Array) -> Signal:
-    what = "a list of [time, value], two at least"
-    if not isinstance(node.value, list) or len(node.value) < 2:
+def points_of(node: Node, least: int = 2) -> tuple[Array, Array]:
+    """The times and the values of a list of [time, value]."""
+    what = f"a list of [time, value], {('one', 'two')[least - 1]} at least"
+    if not isinstance(node.value, list) or len(node.value) < least:
         raise node.expected(what)
     pairs: list[Any] = node.value
     if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
@@ -150,25 +158,25 @@ def _points(node: Node, times: Array) -> Signal:
     values = Node(node.file, node.key, [pair[1] for pair in pairs]).numbers(what)
     if at.ndim != 1 or values.ndim > 2:
         raise node.expected(what)
-    return _covering(node, at, values, times)
+    if not (np.diff(at) > 0).all():
+        raise node.refuse("the times of the points do not increase")
+    return at, values
 
 
 def _covering(node: Node, at: Array, values: Array, times: Array) -> Signal:
     """A line through points, which must reach over all times."""
-    if not (np.diff(at) > 0).all():
-        raise node.refuse("the times of the points do not increase")
     if at[0] > times[0] or at[-1] < times[-1]:
         raise node.refuse(
             f"is prescribed from time {at[0]:g} to {at[-1]:g}, but [times] goes from "
             f"{times[0]:g} to {times[-1]:g}"
         )
-    return _line(at, values)
+    return line(at, values)
 
 
-def _line(at: Array, values: Array) -> Signal:
+def line(at: Array, values: Array) -> Signal:
     """Linear between the points, constant outside."""
 
-    def line(time: float) -> Array:
+    def value(time: float) -> Array:
         last = min(int(np.searchsorted(at, time)), len(at) - 1)
         if time >= at[last] or last == 0:
             return np.asarray(values[last])
@@ -176,7 +184,7 @@ def _line(at: Array, values: Array) -> Signal:
         fraction = (time - at[last - 1]) / (at[last] - at[last - 1])
         return np.asarray(begin + fraction * (values[last] - begin))
 
-    return line
+    return value
 
 
 def _stacked(*values: Array) -> Array:

@@ -1,23 +1,25 @@
-"""A file for `neml2-capi run` to start from, written from what an artifact takes."""
+"""Files for `neml2-capi run` and `verify` to start from, from what an artifact takes."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import numpy as np
 
 from neml2_capi import Model
+from neml2_capi._document import Node, parse_toml
 from neml2_capi._ffi.components import column, components
 from neml2_capi._ffi.variables import Variable
 from neml2_capi._rest import plausible
-from neml2_capi.cli.driver_file import prescribed
+from neml2_capi.cli.driver_file import Array, loading, prescribed
 from neml2_capi.cli.screen import shape
 from neml2_capi.umat.guess import TEMPERATURES, TIMES
 
 _HEAD = """\
-# Run it with: neml2-capi run {file}
+# Run it with: neml2-capi {command} {file}
 # Units are the model's. Paths are relative to this file.
 artifact = {artifact}
 # For many points, in sub-batches; or on several devices, devices = [{{ ... }}, {{ ... }}].
@@ -42,20 +44,59 @@ _FORCES = """
 # Stresses instead of strains: control.stress = "uniaxial" (all but xx vanish), "biaxial" (all
 # but xx and yy) or "plane stress"; or components of it, [control.stress] with xx.ramp = 100.0.
 """
+_EXPECTED = """
+# A test has what stands above it, unless it says it itself: [test.forces.strain], for example.
+# What is expected of an output or a force, to atol + rtol * |expected|, is one of
+#   points = [[5.0, 100.0], [10.0, 120.0]]      values at times
+#   file = "test.csv", column = "sxx"           a column of a csv or npz file, at its rows' times
+#   artifact = "other"                          what another artifact gives of the same load
+#   expression = "E * strain.xx"                of columns, parameters and [constants]
+# or constant, ramp or cycle, as above. at = "steps", or a list of times, says where it is compared.
+[[test]]
+name = "as it was"
+rtol = 1e-6
+
+[test.expect]
+"""
+#: Of a variable that a template expects: a crystal has hundreds.
+_MOST_COMPONENTS = 6
 
 
 def template(model: Model, artifact: str, file: str) -> str:
     """The text of a file that runs as it stands: a small load, the history from rest."""
-    return _HEAD.format(file=file, artifact=json.dumps(artifact)) + "".join(_sections(model))
+    head = _HEAD.format(command="run", file=file, artifact=json.dumps(artifact))
+    return head + "".join((*_loading(model), *_results(model)))
 
 
-def _sections(model: Model) -> Iterator[str]:
-    time = next((name for name in TIMES if name in model.inputs.names), "t")
+def verify_template(model: Model, here: Path, artifact: str, file: str) -> str:
+    """The text of a file with a test of what a law gives today; `here` is its artifact."""
+    head = _HEAD.format(command="verify", file=file, artifact=json.dumps(artifact))
+    text = head + "".join(_loading(model))
+    run = loading(Node(Path(file), "", {**parse_toml(text), "artifact": str(here.resolve())}))
+    with run.model:
+        columns = run.drive(model.outputs.names, progress=False).columns()
+    return text + "".join(_expected(model, columns))
+
+
+def _expected(model: Model, columns: Mapping[str, Array]) -> Iterator[str]:
+    """A test of the first columns of each output, by their values in the middle and at the end."""
+    yield _EXPECTED
+    for variable in model.outputs:
+        for part in components(variable)[:_MOST_COMPONENTS]:
+            values = columns[column(variable.name, part)]
+            rows = (len(values) // 2, len(values) - 1)
+            points = [[float(columns["t"][row]), float(values[row])] for row in rows]
+            name = ".".join(map(_key, filter(None, (variable.name, part.name))))
+            least = 1e-9 * float(np.abs(values).max()) or 1e-12
+            yield f"{name} = {{ points = {json.dumps(points)}, atol = {least:.0e} }}\n"
+
+
+def _loading(model: Model) -> Iterator[str]:
+    time = _time(model)
     if time != "t":
         yield f"input = {json.dumps(time)}\n"
-    forces = prescribed(model, time)
     yield _FORCES
-    for variable in forces:
+    for variable in prescribed(model, time):
         yield _force(variable, model)
     initial = [v for v in model.outputs if any(h.output == v.name for h in model.histories)]
     yield "\n# Values at the first time; 0 if nothing is said.\n[initial]\n"
@@ -75,6 +116,11 @@ def _sections(model: Model) -> Iterator[str]:
         "\n[step]\n"
         "# A step is cut if points do not converge, down to this fraction; 1 never cuts.\n"
         "# least = 0.001\n"
+    )
+
+
+def _results(model: Model) -> Iterator[str]:
+    yield (
         "\n[output]\n"
         'file = "results.csv"   # or .npz, which holds derivatives, too\n'
         f"# variables = {json.dumps(model.outputs.names)}\n"
@@ -83,12 +129,16 @@ def _sections(model: Model) -> Iterator[str]:
         pairs = [f"{d.output}:{d.variable}" for d in model.derivatives]
         yield f"# derivatives = {json.dumps(pairs)}\n"
     yield "# report = true   # Newton's iterations, and more\n"
-    x = next((v for v in forces if v.point_shape), None)
+    x = next((v for v in prescribed(model, _time(model)) if v.point_shape), None)
     y = model.outputs[0]
     abscissa = column(x.name, components(x)[0]) if x else "t"
     curve = f"{abscissa}:{column(y.name, components(y)[0])}"
     yield f'\n[plot]\n# curves = ["{curve}"]\n# file = "plot.png"   # else a window\n'
     yield f'# units = {{ t = "s", {_key(y.name)} = "MPa" }}   # on the axes\n'
+
+
+def _time(model: Model) -> str:
+    return next((name for name in TIMES if name in model.inputs.names), "t")
 
 
 def _force(variable: Variable, model: Model) -> str:

@@ -14,13 +14,18 @@ from neml2_capi._ffi.library import lib
 
 def read(file: Path, settings: Iterable[str] = ()) -> Node:
     """The file, with `settings` such as "times.steps=20" in place of what it says."""
-    document: dict[str, Any] = read_toml(file).value
+    return changed(read_toml(file), settings)
+
+
+def changed(node: Node, settings: Iterable[str]) -> Node:
+    """A table of a file, with `settings` in place of what it says."""
+    document: dict[str, Any] = node.value
     _flatten_parameters(document)
     for setting in settings:
         change = _setting(setting)
         _flatten_parameters(change)
         _merge(document, change)
-    return Node(file, "", document)
+    return Node(node.file, node.key, document)
 
 
 def _setting(setting: str) -> dict[str, Any]:

@@ -181,6 +181,21 @@ TEXTS: dict[str, bytes] = {
 }
 
 
+def test_a_damaged_file_of_tests_is_refused_by_the_key(tmp_path: Path) -> None:
+    file = tmp_path / "verify.toml"
+    curve = {"points": [[0.0, 0.0], [2.0, 1.0]], "atol": 1e9, "at": [1.0], "between": [0.0, 2.0]}
+    form = {"expression": "E * strain.xx + c", "rtol": 1e9}
+    driver = {key: value for key, value in DRIVER.items() if key not in ("output", "plot")}
+    expect = {"stress": {"xx": curve, "yy": form}}
+    test = {"name": "x", "constants": {"c": 1.0}, "expect": expect}
+    for name, changed in damaged({"test": [test]}, (10**400, "x", {"x": 1})):
+        whole = {**driver, **changed}
+        file.write_text("\n".join(f"{key} = {toml(value)}" for key, value in whole.items()))
+        status, said = run("verify", file)
+        found = rf"{file.name}: [\w.\[\]]+: |{file.name}: '{name}'|values differ"
+        assert status == 0 or re.search(found, said), (name, said)
+
+
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_what_is_no_toml_is_one_line(text: bytes, tmp_path: Path) -> None:
     file = tmp_path / "run.toml"

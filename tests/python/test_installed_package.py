@@ -80,6 +80,11 @@ WRITERS: dict[str, Callable[[Path], object]] = {
         *("run", run_file(), "--plot", "strain.xx:stress.xx"),
         *("--plot-file", folder / "pull.png"),
     ),
+    "verify --template": lambda folder: ran(
+        "verify", "--template", examples.path("chaboche"), "--output", folder / "law.toml"
+    ),
+    "verify --junit": lambda folder: ran("verify", run_file(), "--junit", folder / "j.xml"),
+    "verify --figures": lambda folder: ran("verify", run_file(), "--figures", folder / "figures"),
     "Results.save": lambda folder: pulled().save(folder / "cycles.npz"),
     "Results.save as csv": lambda folder: pulled().save(folder / "cycles.csv"),
     "sweep": lambda folder: sweep(
