@@ -9,7 +9,8 @@ module neml2_capi_experimental
   public :: neml2_operator, neml2_operator_call
   ! begin generated: public
   public :: neml2_graph, neml2_scheduler, neml2_libtorch_suggest, neml2_libtorch_open, neml2_operator_declare
-  public :: neml2_stream_set, neml2_operator_register, neml2_operator_unregister, neml2_model_points
+  public :: neml2_stream_set, neml2_call_memory_set, neml2_call_wait, neml2_operator_register
+  public :: neml2_operator_unregister, neml2_model_points
   ! end generated
 
   ! begin generated: constants
@@ -24,6 +25,11 @@ module neml2_capi_experimental
   ! One more runtime: Newton's method and the chain rule, too, run by operators of libtorch. A model on CUDA always uses
   ! it; on the CPU it is for trying it out.
   integer(int32), parameter, public :: neml2_runtime_tensors = 3
+
+  ! What the pointer to an array is: an address on the device (on CUDA; on OpenCL of shared virtual memory), or a cl_mem
+  ! of OpenCL, whose first element is the array's (a part of one is a sub-buffer).
+  integer(int32), parameter, public :: neml2_memory_addresses = 0
+  integer(int32), parameter, public :: neml2_memory_buffers = 1
   ! end generated
 
   ! The structures of neml2_capi_experimental.h, with their size.
@@ -56,6 +62,14 @@ module neml2_capi_experimental
     integer(int32) :: kind = 0
     integer(int32) :: reserved = 0
   end type c_argument_info
+
+  type, bind(c) :: c_call_memory
+    integer(int64) :: size = 32
+    type(c_ptr) :: queue = c_null_ptr
+    integer(int64) :: component_stride = 0
+    integer(int32) :: kind = 0
+    integer(int32) :: reserved = 0
+  end type c_call_memory
 
   type, bind(c) :: c_device
     integer(int64) :: size = 48
@@ -289,6 +303,15 @@ module neml2_capi_experimental
       integer(int32), value :: index
       type(c_ptr), value :: stream
     end function
+    integer(int32) function c_call_memory_set(call, memory) bind(c, name="neml2_call_memory_set")
+      import
+      type(c_ptr), value :: call
+      type(c_call_memory), intent(in), optional :: memory
+    end function
+    integer(int32) function c_call_wait(call) bind(c, name="neml2_call_wait")
+      import
+      type(c_ptr), value :: call
+    end function
     integer(int32) function c_scheduler_create(out) bind(c, name="neml2_scheduler_create")
       import
       type(c_ptr), intent(inout), optional :: out
@@ -350,6 +373,22 @@ contains
   ! What the built-in runtime lacks, libtorch has; the section libtorch of neml2_capi_experimental.h says more.
   ! ------------------------------------------------------------------------------------------
 
+  integer(int32) function do_neml2_call_memory_set(self, queue, kind, component_stride) result(outcome)
+    class(neml2_call), intent(in) :: self
+    type(c_ptr), intent(in), optional :: queue
+    integer(int32), intent(in), optional :: kind
+    integer(int64), intent(in), optional :: component_stride
+    type(c_call_memory) :: given
+    if (.not. present(queue)) then
+      outcome = c_call_memory_set(c_handle(self))
+      return
+    end if
+    given%queue = queue
+    if (present(kind)) given%kind = kind
+    if (present(component_stride)) given%component_stride = component_stride
+    outcome = c_call_memory_set(c_handle(self), given)
+  end function do_neml2_call_memory_set
+
   ! begin generated: libtorch
   ! Suggest the place of libtorch, in case nothing else names it: libtorch_cpu.so or the folder that holds it.
   != neml2_libtorch_suggest
@@ -407,6 +446,35 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine neml2_stream_set
+
+  ! The arrays of a call are on the device of its model from now on, and its work goes to `queue`: see "Arrays on a device" in
+  ! neml2_capi_experimental.h. `kind` is neml2_memory_addresses unless given, `component_stride` 1. All that is bound is
+  ! taken back. c_null_ptr is the default stream of CUDA; without a queue arrays are on the host again.
+  != neml2_call_memory_set: by_hand
+  subroutine neml2_call_memory_set(self, stat, errmsg, queue, kind, component_stride)
+    class(neml2_call), intent(in) :: self
+    type(c_ptr), intent(in), optional :: queue
+    integer(int32), intent(in), optional :: kind
+    integer(int64), intent(in), optional :: component_stride
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_neml2_call_memory_set(self, queue, kind, component_stride)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine neml2_call_memory_set
+
+  ! Wait for the runs of a call over memory of a device: the greatest status of a point in all of them since the last wait.
+  != neml2_call_wait
+  subroutine neml2_call_wait(self, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_call_wait(c_handle(self))
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine neml2_call_wait
   ! end generated
 
   ! ------------------------------------------------------------------------------------------

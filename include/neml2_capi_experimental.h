@@ -11,6 +11,7 @@
  *   libtorch    the runtime for packages that need more than the built-in one has
  *   Operators   functions of yours that packages call
  *   Devices     models and graphs on CUDA
+ *   Arrays on a device  calls over memory of OpenCL or CUDA
  *   Schedulers  models whose points are spread over several devices, or over the processes of a node
  */
 #ifndef NEML2_CAPI_EXPERIMENTAL_H
@@ -299,6 +300,61 @@ enum neml2_experimental_runtime { NEML2_RUNTIME_TENSORS = 3 };
  *  stream again.
  *  Threads: any. */
 NEML2_CAPI int32_t neml2_stream_set(int32_t index, void *stream);
+
+/* ---------------------------------------------------------------------------------------------
+ * Arrays on a device
+ *
+ * A model that computes on OpenCL, or on CUDA by the text of its kernels (see neml2_model_open()), takes the host's
+ * arrays, and copies them there and back. A call may have arrays on the device instead, and a queue of yours:
+ *
+ *     neml2_call_memory memory = {.size = sizeof memory, .queue = queue, .component_stride = npoints};
+ *
+ *     neml2_call_memory_set(call, &memory);
+ *     neml2_call_bind(call, NEML2_INPUT, "strain", strain, NEML2_FLOAT64, 1); // strain[6][npoints], on the device
+ *     neml2_call_bind(call, NEML2_OUTPUT, "stress", stress, NEML2_FLOAT64, 1);
+ *     neml2_call_run(call, npoints); // returns as soon as the work is in the queue
+ *     your_assembly(queue, stress);  // follows it there
+ *     status = neml2_call_wait(call);
+ *
+ * neml2_call_run() copies nothing to the host, and waits for nothing. It reads and writes the arrays when its turn comes in
+ * the queue: what the queue was given before is done, and what it is given later finds the results. So it returns NEML2_OK:
+ * statuses of points are in the report, on the device, and neml2_call_wait() returns the greatest. Points that are not
+ * NEML2_OK are as neml2_call_run() has them: results of a point whose solve failed are left as they were. Memory that was
+ * bound must stay until the queue has done its work, the model and the call need not. Stored parameters are those of the
+ * moment of neml2_call_run().
+ *
+ * An array of any role may be on the device, and a report. Not there, and refused by name: adjoints that are sums over the
+ * points, NEML2_REPORT_RESCUE_SOLVES, and what the kernels of a text do not give. Points whose increments would be cut into
+ * substeps are NEML2_NOT_CONVERGED, with a suggested cut. Steps and solves (neml2_call_run_steps(), neml2_solve_begin_call())
+ * are for arrays of the host.
+ * ------------------------------------------------------------------------------------------- */
+
+/** What the pointer to an array is: an address on the device (on CUDA; on OpenCL of shared virtual memory), or a cl_mem
+ *  of OpenCL, whose first element is the array's (a part of one is a sub-buffer). */
+enum neml2_memory_kind { NEML2_MEMORY_ADDRESSES = 0, NEML2_MEMORY_BUFFERS = 1 };
+
+/** Memory of a call on a device. */
+typedef struct neml2_call_memory {
+  int64_t size; /**< sizeof(neml2_call_memory) */
+  void *queue;  /**< a cl_command_queue of the model's device, in order and in any context; or a cudaStream_t of
+                                 its device, NULL for the default stream */
+  int64_t component_stride; /**< elements from one value of a point to the next, in all arrays: the number of points
+                                 for arrays [value][point], bound with a point stride of 1; 0: 1, for rows. One value for
+                                 all points, of a point stride of 0, is dense */
+  int32_t kind;             /**< NEML2_MEMORY_* */
+  int32_t reserved;         /**< 0 */
+} neml2_call_memory;
+
+/** Say where the arrays of a call are from now on, and take back all that is bound; NULL: on the host again. UNSUPPORTED
+ *  if the model does not compute by text on a device, or a device of OpenCL has no shared memory and `kind` is
+ *  NEML2_MEMORY_ADDRESSES; ARGUMENT for a queue of another device, or one that is out of order.
+ *  Errors: SHAPE, UNSUPPORTED, RUNTIME. Threads: one. */
+NEML2_CAPI int32_t neml2_call_memory_set(neml2_call *call, const neml2_call_memory *memory);
+
+/** Wait for the runs of a call over memory of a device, and return the greatest status of a point in all of them since the
+ *  last wait. RUNTIME if the device failed. NEML2_OK at once if there were none.
+ *  Errors: RUNTIME. Threads: one. */
+NEML2_CAPI int32_t neml2_call_wait(neml2_call *call);
 
 /* ---------------------------------------------------------------------------------------------
  * Schedulers

@@ -151,6 +151,21 @@ inline void declare_operator(const std::string& schema) { detail::checked(neml2_
 /** Put this thread's work on CUDA device `index` on `stream`, a cudaStream_t; null: on torch's current stream again. */
 inline void use_stream(int32_t index, void* stream) { detail::checked(neml2_stream_set(index, stream)); }
 
+/** Let the arrays of a call be on the device of its model from now on, and its work go to `queue`, a cudaStream_t or
+ *  cl_command_queue: see "Arrays on a device" in neml2_capi_experimental.h. All that is bound is taken back; what is bound
+ *  next is an address, or a cl_mem for NEML2_MEMORY_BUFFERS. */
+inline void use_device_memory(const Call& call, void* queue, int32_t kind = NEML2_MEMORY_ADDRESSES,
+                              int64_t component_stride = 1) {
+  const neml2_call_memory memory{sizeof(neml2_call_memory), queue, component_stride, kind, 0};
+  detail::checked(neml2_call_memory_set(call.get(), &memory));
+}
+
+/** Let the arrays of a call be on the host again. */
+inline void use_host_memory(const Call& call) { detail::checked(neml2_call_memory_set(call.get(), nullptr)); }
+
+/** Wait for the runs of a call over memory of a device: the greatest status of a point in all of them since the last wait. */
+inline int32_t wait(const Call& call) { return detail::checked(neml2_call_wait(call.get())); }
+
 /* ---------------------------------------------------------------------------------------------
  * Operators
  * ------------------------------------------------------------------------------------------- */

@@ -1,8 +1,10 @@
 // Calls: evaluation in place, over arrays of the host.
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "capi/abi/solve.h"
+#include "capi/accelerator/device_call.h"
 #include "capi/evaluation/arrays.h"
 #include "capi/evaluation/plan.h"
 #include "capi/evaluation/transient.h"
@@ -17,7 +19,8 @@ struct CallObject {
         dispatch(of.dispatch),
         routes(of.routes),
         bindings(model::bindings_for(*model)),
-        overrides(bindings.parameters.size()) {}
+        overrides(bindings.parameters.size()),
+        text(of.text) {}
 
   std::shared_ptr<const model::Model> model;
   std::shared_ptr<const model::Dispatch> dispatch;  // null without a scheduler
@@ -27,6 +30,8 @@ struct CallObject {
   model::Snapshot snapshot;              // options and the other parameters, when the last run began
   std::optional<model::Plan> plan;       // of these bindings, which are complete; none after a change
   model::Workspace workspace;
+  std::shared_ptr<const accelerator::ByText> text;     // null but on a device by text
+  std::unique_ptr<accelerator::DeviceCall> on_device;  // whose memory the arrays are; else the host's
 };
 
 namespace {
@@ -36,13 +41,15 @@ using model::Points;
 using model::Variable;
 
 // Returns the array to bind to a variable; data may be null. `may_repeat`: one value may serve all points.
-Points checked(const Variable& variable, const void* data, std::int32_t dtype, std::int64_t stride, bool may_repeat) {
+Points checked(const CallObject& call, const Variable& variable, const void* data, std::int32_t dtype,
+               std::int64_t stride, bool may_repeat) {
   if (!data) return {};
   if (!is_dtype(dtype) || static_cast<DType>(dtype) != variable.dtype)
     throw Error(NEML2_ERROR_DTYPE, variable.name,
                 join("'", variable.name, "' must be ", name_of(variable.dtype), "; got ",
                      is_dtype(dtype) ? name_of(static_cast<DType>(dtype)) : "an unknown element type", "."));
-  const std::int64_t size = variable.point_shape.product();
+  const bool dense = !call.on_device || call.on_device->component_stride() == 1;
+  const std::int64_t size = dense ? variable.point_shape.product() : 1;
   if (stride < size && !(may_repeat && stride == 0))
     throw Error(NEML2_ERROR_SHAPE, variable.name,
                 join("'", variable.name, "' has ", size, " values per point, of shape ", variable.point_shape.str(),
@@ -107,17 +114,6 @@ void require_compiled(const model::Model& model, std::int32_t role, Kind kind, s
     refuse_derivative(name, join("derivatives with respect to '", name, "'"), join("OUTPUT:", name));
 }
 
-// Returns a stored parameter as an array: one value, or one per point.
-Points stored_points(const Variable& parameter, const Tensor& value, std::int64_t points) {
-  const std::int64_t size = parameter.point_shape.product();
-  const std::int64_t batch = value.sizes().first(value.ndim() - parameter.point_shape.size()).product();
-  if (batch != 1 && batch != points)
-    throw Error(NEML2_ERROR_SHAPE, parameter.name,
-                join("The parameter '", parameter.name, "' holds values for ", batch, " points; the call has ", points,
-                     ". Set it again, or bind it in the call."));
-  return {value.data_as<char>(), batch == 1 ? 0 : size};
-}
-
 [[noreturn]] void refuse_missing(const Variable& input) {
   throw Error(NEML2_ERROR_MISSING, input.name,
               join("The input '", input.name, "' is not bound; every input must be. It has ",
@@ -150,10 +146,10 @@ void complete(const CallObject& call, std::int64_t npoints, const model::Snapsho
     throw Error(NEML2_ERROR_SHAPE, "point_stride",
                 join("The residual history has miters = ", miters,
                      " values per point; its array was bound with the point stride ", history.stride, "."));
-  for (std::size_t i = 0; i < snapshot.parameters.size(); ++i)
-    bindings.parameters[i] = call.overrides[i].data
-                                 ? call.overrides[i]
-                                 : stored_points(model.variables(Kind::parameter)[i], snapshot.parameters[i], npoints);
+  for (std::size_t i = 0; i < snapshot.parameters.size() && !call.on_device; ++i)
+    bindings.parameters[i] = call.overrides[i].data ? call.overrides[i]
+                                                    : model::stored_points(model.variables(Kind::parameter)[i],
+                                                                           snapshot.parameters[i], npoints);
 }
 
 // Plans runs of `npoints` points through `nsteps` steps, until something but values changes.
@@ -171,6 +167,23 @@ void require_plan(CallObject& call, std::int64_t npoints, std::int64_t nsteps) {
   const bool changed = call.model->take(call.snapshot);
   if (changed || !call.plan || call.plan->request().points != npoints || call.bindings.steps != nsteps)
     make_plan(call, npoints, nsteps);
+}
+
+// Puts a run into the queue of the caller.
+std::int32_t run_on_device(CallObject& call, std::int64_t npoints) {
+  call.model->take(call.snapshot);
+  complete(call, npoints, call.snapshot, call.bindings);
+  call.bindings.parameters = call.overrides;
+  if (npoints > 0) call.on_device->run(call.bindings, call.snapshot);
+  return NEML2_OK;
+}
+
+void require_arrays_of_host(const CallObject& call, const char* what) {
+  if (call.on_device)
+    throw Error(NEML2_ERROR_UNSUPPORTED, "memory",
+                join(what,
+                     " over arrays of the host only: take the memory of the device back with "
+                     "neml2_call_memory_set(call, NULL), and bind arrays."));
 }
 
 // Sets the step stride of an array that is bound.
@@ -231,7 +244,8 @@ int32_t neml2_call_bind(neml2_call* call, int32_t role, const char* name, void* 
     if (role == NEML2_INPUT && is_replaced_guess(model, name)) return;
     const std::size_t index = model.find(found.kind, &required(name, "name"));
     require_compiled(model, role, found.kind, index, name);
-    (*found.arrays)[index] = checked(model.variables(found.kind)[index], data, dtype, point_stride, found.may_repeat);
+    (*found.arrays)[index] =
+        checked(its, model.variables(found.kind)[index], data, dtype, point_stride, found.may_repeat);
     its.plan.reset();
   });
 }
@@ -241,7 +255,7 @@ int32_t neml2_call_bind_derivative(neml2_call* call, int32_t kind, const char* o
   return alone(call, "call", [&](auto& its) {
     const Variable* block = nullptr;
     Points& array = block_of(its, kind, output, variable, &block);
-    array = checked(*block, data, dtype, point_stride, false);
+    array = checked(its, *block, data, dtype, point_stride, false);
   });
 }
 
@@ -266,6 +280,7 @@ int32_t neml2_call_bind_report(neml2_call* call, int32_t kind, void* data, int64
 
 int32_t neml2_call_run(neml2_call* call, int64_t npoints) {
   return alone(call, "call", [&](auto& bound) {
+    if (bound.on_device) return run_on_device(bound, npoints);
     require_plan(bound, npoints, 1);
     if (npoints == 0) return std::int32_t{NEML2_OK};
     return conclude(bound.plan->run(bound.bindings, bound.workspace), *bound.model, bound.bindings);
@@ -302,6 +317,7 @@ int32_t neml2_call_run_steps(int64_t* made, neml2_call* call, int64_t npoints, i
   return alone(call, "call", [&](auto& bound) {
     if (nsteps < 0)
       throw Error(NEML2_ERROR_ARGUMENT, "nsteps", join("The number of steps must be 0 or more; got ", nsteps, "."));
+    require_arrays_of_host(bound, "Steps are run");
     require_plan(bound, npoints, std::max<std::int64_t>(nsteps, 1));
     std::int32_t status = NEML2_OK;
     std::int64_t count = nsteps;
@@ -320,12 +336,53 @@ int32_t neml2_call_run_steps(int64_t* made, neml2_call* call, int64_t npoints, i
 int32_t neml2_solve_begin_call(neml2_solve** out, const neml2_call* call, int64_t npoints) {
   return alone(call, "call", [&](auto& its) {
     required(out, "out");
+    require_arrays_of_host(its, "A solve is");
     model::Bindings bindings = its.bindings;
     if (its.dispatch) its.dispatch->require_solvable();
     model::Snapshot snapshot;
     its.model->take(snapshot);
     complete(its, npoints, snapshot, bindings);
     *out = opened<neml2_solve>(model::Solve(its.routes, std::move(bindings), snapshot.options));
+  });
+}
+
+int32_t neml2_call_memory_set(neml2_call* call, const neml2_call_memory* memory) {
+  return alone(call, "call", [&](auto& its) {
+    std::unique_ptr<accelerator::DeviceCall> on_device;
+    if (memory) {
+      const neml2_call_memory given = read_sized(memory, "memory");
+      if (given.kind != NEML2_MEMORY_ADDRESSES && given.kind != NEML2_MEMORY_BUFFERS)
+        throw Error(NEML2_ERROR_ARGUMENT, "kind",
+                    join("There is no kind of memory ", given.kind,
+                         "; expected NEML2_MEMORY_ADDRESSES or NEML2_MEMORY_BUFFERS."));
+      if (given.component_stride < 0)
+        throw Error(NEML2_ERROR_SHAPE, "component_stride",
+                    join("The component stride must be 1 or more, or 0 for 1; got ", given.component_stride, "."));
+      if (!its.text)
+        throw Error(
+            NEML2_ERROR_UNSUPPORTED, "memory",
+            "The model does not compute on a device by the text of its kernels: its arrays are the host's. Write the "
+            "text with neml2-capi build-kernels --target opencl or cuda, and open the model for that device.");
+      const accelerator::CallerMemory where{given.queue, given.kind == NEML2_MEMORY_ADDRESSES,
+                                            std::max<std::int64_t>(given.component_stride, 1)};
+      on_device = std::make_unique<accelerator::DeviceCall>(its.text, where);
+    }
+    its.plan.reset();
+    its.workspace.forget();
+    its.bindings = model::bindings_for(*its.model);
+    its.overrides.assign(its.overrides.size(), {});
+    its.on_device = std::move(on_device);
+  });
+}
+
+int32_t neml2_call_wait(neml2_call* call) {
+  return alone(call, "call", [&](auto& its) {
+    if (!its.on_device) return std::int32_t{NEML2_OK};
+    const model::Tally tally = its.on_device->wait();
+    if (tally.worst() == NEML2_OK) return std::int32_t{NEML2_OK};
+    const auto& count = tally.count;
+    return record_recoverable(tally.worst(), tally.cause,
+                              tally.message(std::accumulate(count, count + 4, std::int64_t{0})));
   });
 }
 

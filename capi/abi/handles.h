@@ -26,13 +26,15 @@ struct GraphObject {
 struct ModelObject {
   explicit ModelObject(OpenedModel opened)
       : value(std::move(opened.model)),
-        routes(opened.route ? std::make_shared<const model::Routes>(value, std::move(opened.route))
-                            : std::make_shared<const model::Routes>(value)) {}
+        text(std::move(opened.text)),
+        routes(text ? std::make_shared<const model::Routes>(value, text)
+                    : std::make_shared<const model::Routes>(value)) {}
   explicit ModelObject(std::shared_ptr<const model::Dispatch> of)
       : value(of->primary()), dispatch(of), routes(std::make_shared<const model::Routes>(value, of)) {}
 
   std::shared_ptr<model::Model> value;              // of several devices, the first one's
   std::shared_ptr<const model::Dispatch> dispatch;  // null without a scheduler
+  std::shared_ptr<const accelerator::ByText> text;  // null but on a device by text
   std::shared_ptr<const model::Routes> routes;
 };
 

@@ -1,7 +1,6 @@
 #include "capi/abi/opening.h"
 
 #include "capi/abi/source.h"
-#include "capi/accelerator/by_text.h"
 #include "capi/archive/files.h"
 #include "capi/base/error.h"
 
@@ -34,7 +33,7 @@ OpenedModel open_model(const neml2_source& source, Device device, Runtime runtim
   const bool by_text = is_by_text(source, device, runtime);
   const Device of_packages = by_text ? Device() : device;
   OpenedModel opened{model::Model::load(metadata_of(source, of_packages), {runtime, of_packages}), nullptr};
-  if (by_text) opened.route = std::make_shared<const accelerator::ByText>(*opened.model, device);
+  if (by_text) opened.text = std::make_shared<const accelerator::ByText>(*opened.model, device);
   return opened;
 }
 

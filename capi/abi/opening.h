@@ -4,14 +4,14 @@
 #include <memory>
 
 #include "capi/abi/sized.h"
-#include "capi/evaluation/route.h"
+#include "capi/accelerator/by_text.h"
 #include "capi/graph/runtime.h"
 
 namespace neml2_capi::abi {
 
 struct OpenedModel {
   std::shared_ptr<model::Model> model;
-  std::shared_ptr<const model::Route> route;  // on a device, by text; else null
+  std::shared_ptr<const accelerator::ByText> text;  // on a device, by text; else null
 };
 
 // A model on OpenCL runs by text. On CUDA it does if the artifact has the text, and no packages for CUDA.

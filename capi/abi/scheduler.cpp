@@ -61,9 +61,9 @@ std::shared_ptr<const model::Dispatch> dispatch_of(const neml2_source& source) {
                        entries.size(), " devices: give the number of points of a sub-batch."));
   for (const Entry& entry : entries) {
     OpenedModel opened = open_model(source, entry.device, entry.runtime);
-    const char* how = opened.route ? "kernels" : name_of(opened.model->runtime());
+    const char* how = opened.text ? "kernels" : name_of(opened.model->runtime());
     devices.push_back(
-        {join(entry.device.str(), " (", how, ")"), std::move(opened.model), entry.share, std::move(opened.route)});
+        {join(entry.device.str(), " (", how, ")"), std::move(opened.model), entry.share, std::move(opened.text)});
   }
   return std::make_shared<const model::Dispatch>(std::move(devices));
 }

@@ -38,6 +38,8 @@ template <>
 inline constexpr std::size_t first_size<neml2_argument_info> = 32;
 template <>
 inline constexpr std::size_t first_size<neml2_device> = 48;
+template <>
+inline constexpr std::size_t first_size<neml2_call_memory> = 32;
 
 // Throws NEML2_ERROR_ARGUMENT unless `size`, which the caller has set, is one that the structure had, has or may get.
 void require_size(std::int64_t size, std::size_t first, std::size_t known, const char* name);

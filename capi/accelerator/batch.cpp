@@ -21,13 +21,6 @@ std::int64_t size_of(const std::vector<Variable>& variables) {
   return size;
 }
 
-// Returns the first component of each variable, and the number of all.
-Vector<std::int64_t> offsets_of(const std::vector<Variable>& variables) {
-  Vector<std::int64_t> offsets = {0};
-  for (const Variable& variable : variables) offsets.push_back(offsets.back() + variable.point_shape.product());
-  return offsets;
-}
-
 constexpr std::int64_t tile = 64;  // points whose rows fit the first-level cache
 
 // Writes rows of n components, `stride` elements apart, as (n, points).
@@ -128,8 +121,24 @@ std::int64_t Sizes::largest_per_point(bool with_tangent) const {
 }
 
 std::int64_t Sizes::bytes_per_point(bool with_tangent) const {
-  constexpr std::int64_t reports = 2 * sizeof(std::int32_t) + sizeof(double);
+  constexpr std::int64_t reports = 2 * sizeof(std::int32_t) + 2 * sizeof(double);
   return (inputs + parameters + outputs + (with_tangent ? outputs * inputs : 0)) * itemsize(real) + reports;
+}
+
+Vector<std::int64_t> offsets_of(const std::vector<Variable>& variables) {
+  Vector<std::int64_t> offsets = {0};
+  for (const Variable& variable : variables) offsets.push_back(offsets.back() + variable.point_shape.product());
+  return offsets;
+}
+
+void run_law(graph::DeviceQueue& queue, std::int64_t points, const LawMemory& memory, bool parameters_vary,
+             const newton::Settings& settings) {
+  const std::int64_t vary = parameters_vary;
+  const auto of = [](const auto& value) { return graph::DeviceArgument{&value, sizeof value}; };
+  queue.launch(graph::Kernel::update, points,
+               std::array{of(points), of(memory.inputs), of(memory.parameters), of(vary), of(memory.outputs),
+                          of(memory.tangent), of(memory.reports), of(memory.norms), of(settings.atol),
+                          of(settings.rtol), of(settings.divtol), of(settings.miters)});
 }
 
 bool needs_tangent(const model::Request& request) { return request.blocks || request.jvps || request.adjoints; }
@@ -168,7 +177,7 @@ void Batch::begin(const model::Bindings& bindings, const model::Request& request
   reserve(outputs_, sizes_.outputs * points * item);
   if (with_tangent_) reserve(tangent_, std::max(sizes_.outputs * sizes_.inputs * points * item, least));
   reserve(reports_, 2 * points * static_cast<std::int64_t>(sizeof(std::int32_t)));
-  reserve(norms_, points * static_cast<std::int64_t>(sizeof(double)));
+  reserve(norms_, 2 * points * static_cast<std::int64_t>(sizeof(double)));
   with_scalar(sizes_.real, [&]<class Real>(Real*) {
     gather(bindings.inputs, model_.variables(Kind::input), points, inputs_.as<Real>());
     gather(bindings.parameters, model_.variables(Kind::parameter), values, parameters_.as<Real>());
@@ -177,19 +186,15 @@ void Batch::begin(const model::Bindings& bindings, const model::Request& request
   points_ = points;  // from here on, something may be under way
   queue_->upload(*inputs_.memory, inputs_.host.get(), sizes_.inputs * points * item);
   queue_->upload(*parameters_.memory, parameters_.host.get(), sizes_.parameters * values * item);
-  const std::int64_t varies = vary;
-  const std::array handles = {inputs_.memory->handle(),  parameters_.memory->handle(),
-                              outputs_.memory->handle(), with_tangent_ ? tangent_.memory->handle() : 0,
-                              reports_.memory->handle(), norms_.memory->handle()};
-  const auto of = [](const auto& value) { return graph::DeviceArgument{&value, sizeof value}; };
-  queue_->launch(points, std::array{of(points), of(handles[0]), of(handles[1]), of(varies), of(handles[2]),
-                                    of(handles[3]), of(handles[4]), of(handles[5]), of(settings.atol),
-                                    of(settings.rtol), of(settings.divtol), of(settings.miters)});
+  run_law(*queue_, points,
+          {inputs_.memory->handle(), parameters_.memory->handle(), outputs_.memory->handle(),
+           with_tangent_ ? tangent_.memory->handle() : 0, reports_.memory->handle(), norms_.memory->handle()},
+          vary, settings);
   queue_->download(outputs_.host.get(), *outputs_.memory, sizes_.outputs * points * item);
   if (with_tangent_)
     queue_->download(tangent_.host.get(), *tangent_.memory, sizes_.outputs * sizes_.inputs * points * item);
   queue_->download(reports_.host.get(), *reports_.memory, 2 * points * static_cast<std::int64_t>(sizeof(std::int32_t)));
-  queue_->download(norms_.host.get(), *norms_.memory, points * static_cast<std::int64_t>(sizeof(double)));
+  queue_->download(norms_.host.get(), *norms_.memory, 2 * points * static_cast<std::int64_t>(sizeof(double)));
   queue_->flush();
 }
 
@@ -222,7 +227,7 @@ model::Derived Batch::end(const model::Bindings& bindings, model::Chunk& chunk) 
     chunk.reports.status[at] = statuses[p] == NEML2_NON_FINITE ? NEML2_OK : statuses[p];
     chunk.reports.iterations[at] = statuses[points + p];
     chunk.reports.residual_norm[at] = norms_.as<const double>()[p];
-    if (statuses[p] > NEML2_NON_FINITE) chunk.reports.suggested_cut[at] = 0.25;
+    if (statuses[p] > NEML2_NON_FINITE) chunk.reports.suggested_cut[at] = norms_.as<const double>()[points + p];
   }
   const auto& outputs = model_.variables(Kind::output);
   const Vector<std::int64_t> offsets = offsets_of(outputs);

@@ -23,6 +23,16 @@ struct Sizes {
 
 bool needs_tangent(const model::Request& request);
 
+// Returns the first component of each variable, and the number of all.
+Vector<std::int64_t> offsets_of(const std::vector<model::Variable>& variables);
+
+// Memory that the kernel of a law takes, by its handles. Arrays are (components, points).
+struct LawMemory {
+  std::uint64_t inputs, parameters, outputs, tangent /* or 0 */, reports, norms;
+};
+void run_law(graph::DeviceQueue& queue, std::int64_t points, const LawMemory& memory, bool parameters_vary,
+             const newton::Settings& settings);
+
 class Batch {
  public:
   Batch(const model::Model& model, const Sizes& sizes, const graph::DeviceProgram& program)

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "capi/accelerator/kernels.h"
 #include "capi/accelerator/program_cache.h"
 #include "capi/archive/crc32.h"
 #include "capi/archive/files.h"
@@ -42,8 +43,8 @@ std::string text_of(const model::Model& model, const Sizes& sizes, const graph::
     refuse(NEML2_ERROR_UNSUPPORTED,
            join("The artifact has no kernels in the language of the device: there is no ", place.string()));
   const std::string expected =
-      join("// neml2_capi: ", sizes.inputs, " inputs, ", sizes.parameters, " parameters, ", sizes.outputs, " outputs, ",
-           name_of(sizes.real), ", metadata ", archive::crc32(archive::read(metadata.file).value_or("")));
+      join("// neml2_capi 2: ", sizes.inputs, " inputs, ", sizes.parameters, " parameters, ", sizes.outputs,
+           " outputs, ", name_of(sizes.real), ", metadata ", archive::crc32(archive::read(metadata.file).value_or("")));
   const std::string_view first = std::string_view(*text).substr(0, text->find('\n'));
   if (first != expected && first != join(expected, values_alone))
     refuse(NEML2_ERROR_ARTIFACT,
@@ -81,7 +82,7 @@ ByText::ByText(const model::Model& model, Device device)
   require_one_type(model);
   device_ = driver.open(device);
   require_same_process();
-  program_ = program_of(*device_, text);
+  program_ = program_of(*device_, with_kernels(text, sizes_.real));
 }
 
 ByText::~ByText() = default;

@@ -31,6 +31,13 @@ class ByText final : public model::Route {
   void run(const model::Plan& plan, const model::Bindings& bindings, const model::Range& range,
            model::Workspace& workspace, model::Tally& tally) const override;
 
+  const model::Model& model() const { return model_; }
+  const std::string& name() const { return name_; }
+  const graph::DeviceProgram& program() const { return *program_; }
+  std::int64_t points_at_once(const model::Options& options, const model::Request& request, std::int64_t points) const;
+  // Throws NEML2_ERROR_UNSUPPORTED in the child of a fork.
+  void require_same_process() const;
+
  private:
   // The batches of a thread: one is on the device while the host fills or reads the other.
   struct Pair {
@@ -40,8 +47,6 @@ class ByText final : public model::Route {
   bool is_search_of_text(const model::Options& options) const;
   std::unique_ptr<Pair> take() const;
   void give_back(std::unique_ptr<Pair> pair) const;
-  std::int64_t points_at_once(const model::Options& options, const model::Request& request, std::int64_t points) const;
-  void require_same_process() const;
   void finish(Batch& batch, const model::Plan& plan, const model::Bindings& bindings, model::Workspace& workspace,
               model::Tally& tally) const;
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "capi/base/error.h"
@@ -46,19 +47,26 @@ class Memory final : public graph::DeviceMemory {
   Object context_;
 };
 
+using Functions = std::array<Object, std::size(graph::kernel_names)>;
+
 class Queue final : public graph::DeviceQueue {
  public:
-  Queue(std::shared_ptr<const void> owner, Object context, Object function)
-      : owner_(std::move(owner)), context_(context), function_(function) {
+  // Over a stream of the caller's, or of its own.
+  Queue(std::shared_ptr<const void> owner, Object context, const Functions& functions, std::optional<Object> of_caller)
+      : owner_(std::move(owner)), context_(context), functions_(functions), is_own_(!of_caller) {
     const Current here(context_);
-    require(driver().cuStreamCreate(&stream_, non_blocking), "cuStreamCreate");
+    if (of_caller)
+      stream_ = *of_caller;
+    else
+      require(driver().cuStreamCreate(&stream_, non_blocking), "cuStreamCreate");
     for (Object& event : events_) require(driver().cuEventCreate(&event, 0), "cuEventCreate");
   }
+  // The caller's stream may be gone, and an event of it stays.
   ~Queue() override {
     with(context_, [&] {
-      driver().cuStreamSynchronize(stream_);
+      is_own_ ? driver().cuStreamSynchronize(stream_) : driver().cuEventSynchronize(events_[flushed]);
       for (Object event : events_) driver().cuEventDestroy_v2(event);
-      driver().cuStreamDestroy_v2(stream_);
+      if (is_own_) driver().cuStreamDestroy_v2(stream_);
     });
   }
 
@@ -86,33 +94,44 @@ class Queue final : public graph::DeviceQueue {
     const Current here(context_);
     require(driver().cuMemcpyDtoHAsync_v2(to, from.handle(), static_cast<Size>(bytes), stream_), "cuMemcpyDtoHAsync");
   }
-  void launch(std::int64_t points, std::span<const graph::DeviceArgument> arguments) override {
+  void launch(graph::Kernel which, std::int64_t items, std::span<const graph::DeviceArgument> arguments) override {
     constexpr std::int64_t group = 128;
     Vector<void*> values;
     for (const graph::DeviceArgument& argument : arguments) values.push_back(const_cast<void*>(argument.value));
     const Current here(context_);
-    require(driver().cuEventRecord(events_[0], stream_), "cuEventRecord");
-    require(driver().cuLaunchKernel(function_, static_cast<unsigned>((points + group - 1) / group), 1, 1, group, 1, 1,
-                                    0, stream_, values.data(), nullptr),
+    const auto note = [&](int event) {
+      if (which == graph::Kernel::update) require(driver().cuEventRecord(events_[event], stream_), "cuEventRecord");
+    };
+    note(begun);
+    require(driver().cuLaunchKernel(functions_[static_cast<std::size_t>(which)],
+                                    static_cast<unsigned>((items + group - 1) / group), 1, 1, group, 1, 1, 0, stream_,
+                                    values.data(), nullptr),
             "cuLaunchKernel");
-    require(driver().cuEventRecord(events_[1], stream_), "cuEventRecord");
+    note(ended);
   }
-  void flush() override {}
+  void flush() override {
+    const Current here(context_);
+    require(driver().cuEventRecord(events_[flushed], stream_), "cuEventRecord");
+  }
   void wait() override {
     const Current here(context_);
-    require(driver().cuStreamSynchronize(stream_), "cuStreamSynchronize");
+    require(driver().cuEventSynchronize(events_[flushed]), "cuEventSynchronize");
   }
   double seconds() const override {
     const Current here(context_);
     float milliseconds = 0;
-    require(driver().cuEventElapsedTime(&milliseconds, events_[0], events_[1]), "cuEventElapsedTime");
+    require(driver().cuEventElapsedTime(&milliseconds, events_[begun], events_[ended]), "cuEventElapsedTime");
     return 1e-3 * static_cast<double>(milliseconds);
   }
 
  private:
-  std::shared_ptr<const void> owner_;  // of the function
-  Object context_, function_, stream_ = nullptr;
-  std::array<Object, 2> events_ = {};  // before and after the last launch
+  enum : int { begun, ended, flushed };  // the last run of a law, and all that was handed over
+
+  std::shared_ptr<const void> owner_;  // of the functions
+  Object context_, stream_ = nullptr;
+  Functions functions_;
+  bool is_own_;
+  std::array<Object, 3> events_ = {};
 };
 
 class Program final : public graph::DeviceProgram, public std::enable_shared_from_this<Program> {
@@ -120,20 +139,27 @@ class Program final : public graph::DeviceProgram, public std::enable_shared_fro
   Program(Object context, const std::string& cubin) : context_(context) {
     const Current here(context_);
     require(driver().cuModuleLoadData(&module_, cubin.data()), "cuModuleLoadData");
-    const Status status = driver().cuModuleGetFunction(&function_, module_, "neml2_update");
-    if (status != 0) driver().cuModuleUnload(module_);
-    require(status, "cuModuleGetFunction of neml2_update");
+    for (std::size_t i = 0; i < functions_.size(); ++i) {
+      const Status status = driver().cuModuleGetFunction(&functions_[i], module_, graph::kernel_names[i]);
+      if (status != 0) driver().cuModuleUnload(module_);
+      require(status, join("cuModuleGetFunction of ", graph::kernel_names[i]).c_str());
+    }
   }
   ~Program() override {
     with(context_, [&] { driver().cuModuleUnload(module_); });
   }
 
   std::unique_ptr<graph::DeviceQueue> queue() const override {
-    return std::make_unique<Queue>(shared_from_this(), context_, function_);
+    return std::make_unique<Queue>(shared_from_this(), context_, functions_, std::nullopt);
   }
+  std::unique_ptr<graph::DeviceQueue> queue_over(void* of_caller) const override {
+    return std::make_unique<Queue>(shared_from_this(), context_, functions_, of_caller);
+  }
+  bool takes_addresses() const override { return true; }
 
  private:
-  Object context_, module_ = nullptr, function_ = nullptr;
+  Object context_, module_ = nullptr;
+  Functions functions_ = {};
 };
 
 class OneDevice final : public graph::OpenDevice {

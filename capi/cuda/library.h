@@ -42,6 +42,7 @@ enum : int { attribute_major = 75, attribute_minor = 76, out_of_memory = 2, non_
   FUNCTION(cuEventCreate, Status(Object*, unsigned))                                                            \
   FUNCTION(cuEventDestroy_v2, Status(Object))                                                                   \
   FUNCTION(cuEventRecord, Status(Object, Object))                                                               \
+  FUNCTION(cuEventSynchronize, Status(Object))                                                                  \
   FUNCTION(cuEventElapsedTime, Status(float*, Object, Object))                                                  \
   FUNCTION(cuLaunchKernel, Status(Object, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
                                   Object, void**, void**))

@@ -30,14 +30,20 @@ class DeviceMemory {
   std::uint64_t handle_;
 };
 
-// Value that a kernel takes: a number, or the handle of memory, 0 for none.
+// Value that a kernel takes: a number, or the handle of memory, 0 for none. `is_address`: memory that the caller knows by
+// an address of the device, which OpenCL tells from handles.
 struct DeviceArgument {
   const void* value;
   std::size_t size;
+  bool is_address = false;
 };
 
+// Kernels of a program: of the text of a law, and of capi/accelerator/kernels.h.
+enum class Kernel { update, copy, product, note };
+inline constexpr const char* kernel_names[] = {"neml2_update", "neml2_copy", "neml2_product", "neml2_note"};
+
 // Queue of a program's runs on a device. What is put into it is done in order while the caller goes on; memory that is
-// named there must stay until wait() returns. The destructor waits. One thread at a time.
+// named there must stay until wait() returns. The destructor waits for what was put in here. One thread at a time.
 //
 // Functions throw NEML2_ERROR_MEMORY if the device has no memory left, else NEML2_ERROR_RUNTIME with the driver's words.
 class DeviceQueue {
@@ -49,19 +55,27 @@ class DeviceQueue {
   virtual std::shared_ptr<void> allocate_on_host(std::int64_t bytes) = 0;
   virtual void upload(const DeviceMemory& to, const void* from, std::int64_t bytes) = 0;
   virtual void download(void* to, const DeviceMemory& from, std::int64_t bytes) = 0;
-  virtual void launch(std::int64_t points, std::span<const DeviceArgument> arguments) = 0;
+  // Runs a kernel with so many items, or more.
+  virtual void launch(Kernel kernel, std::int64_t items, std::span<const DeviceArgument> arguments) = 0;
   // Hands what was put in to the device.
   virtual void flush() = 0;
+  // Waits for what flush() handed over.
   virtual void wait() = 0;
-  // Seconds that the device took for the last launch, after wait(): without copies.
+  // Seconds that the device took for the last run of Kernel::update, after wait(): without copies. Not of a caller's
+  // queue, which may keep no times.
   virtual double seconds() const = 0;
 };
 
-// Program on a device: the kernel neml2_update of a text. Any number of threads may make queues.
+// Program on a device: the kernels of a text. Any number of threads may make queues.
 class DeviceProgram {
  public:
   virtual ~DeviceProgram() = default;
   virtual std::unique_ptr<DeviceQueue> queue() const = 0;
+  // The same over a queue of the caller's: a cl_command_queue, or a cudaStream_t of the device's primary context. Throws
+  // NEML2_ERROR_ARGUMENT for one of another device, or that does not keep an order.
+  virtual std::unique_ptr<DeviceQueue> queue_over(void* of_caller) const = 0;
+  // Whether arguments may be addresses.
+  virtual bool takes_addresses() const = 0;
 };
 
 class OpenDevice {

@@ -1,6 +1,7 @@
 // Devices of OpenCL: a backend.
 #include "capi/graph/backend.h"
 
+#include <array>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -66,11 +67,13 @@ Object object_of(const graph::DeviceMemory& memory) {
   return reinterpret_cast<Object>(static_cast<std::uintptr_t>(memory.handle()));
 }
 
+using Kernels = std::array<Owned, std::size(graph::kernel_names)>;
+
 class Queue final : public graph::DeviceQueue {
  public:
-  // The kernel is the queue's own: its arguments are set, and then it is launched.
-  Queue(std::shared_ptr<const void> owner, Object context, Owned queue, Owned kernel)
-      : owner_(std::move(owner)), context_(context), kernel_(std::move(kernel)), queue_(std::move(queue)) {}
+  // Kernels are the queue's own: their arguments are set, and then they are launched.
+  Queue(std::shared_ptr<const void> owner, Object context, Owned queue, Kernels kernels)
+      : owner_(std::move(owner)), context_(context), kernels_(std::move(kernels)), queue_(std::move(queue)) {}
   ~Queue() override { functions().clFinish(queue_.get()); }
 
   std::unique_ptr<graph::DeviceMemory> allocate(std::int64_t bytes) override {
@@ -97,22 +100,28 @@ class Queue final : public graph::DeviceQueue {
                                             nullptr, nullptr),
             "clEnqueueReadBuffer");
   }
-  // A whole number of groups: the kernel leaves out what is beyond the points.
-  void launch(std::int64_t points, std::span<const graph::DeviceArgument> arguments) override {
+  // A whole number of groups: the kernel leaves out what is beyond the items.
+  void launch(graph::Kernel which, std::int64_t items, std::span<const graph::DeviceArgument> arguments) override {
     constexpr Size group = 64;
-    for (std::size_t i = 0; i < arguments.size(); ++i)
-      require(functions().clSetKernelArg(kernel_.get(), static_cast<Count>(i), arguments[i].size, arguments[i].value),
-              "clSetKernelArg");
-    const Size items = (static_cast<Size>(points) + group - 1) / group * group;
+    Object kernel = kernels_[static_cast<std::size_t>(which)].get();
+    for (std::size_t i = 0; i < arguments.size(); ++i) set(kernel, static_cast<Count>(i), arguments[i]);
+    const Size all = (static_cast<Size>(items) + group - 1) / group * group;
     Object event = nullptr;
-    require(
-        functions().clEnqueueNDRangeKernel(queue_.get(), kernel_.get(), 1, nullptr, &items, &group, 0, nullptr, &event),
-        "clEnqueueNDRangeKernel");
-    launched_ = Owned(event, functions().clReleaseEvent);
+    require(functions().clEnqueueNDRangeKernel(queue_.get(), kernel, 1, nullptr, &all, &group, 0, nullptr, &event),
+            "clEnqueueNDRangeKernel");
+    Owned launched(event, functions().clReleaseEvent);
+    if (which == graph::Kernel::update) launched_ = std::move(launched);
   }
-  void flush() override { require(functions().clFlush(queue_.get()), "clFlush"); }
+  void flush() override {
+    Object event = nullptr;
+    require(functions().clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, &event), "clEnqueueMarkerWithWaitList");
+    flushed_ = Owned(event, functions().clReleaseEvent);
+    require(functions().clFlush(queue_.get()), "clFlush");
+  }
   void wait() override {
-    require(functions().clFinish(queue_.get()), "clFinish");
+    Object event = flushed_.get();
+    if (!event) return;
+    require(functions().clWaitForEvents(1, &event), "clWaitForEvents");
     Number status = 0;
     if (!launched_.get()) return;
     require(functions().clGetEventInfo(launched_.get(), event_status, sizeof status, &status, nullptr),
@@ -122,6 +131,14 @@ class Queue final : public graph::DeviceQueue {
   double seconds() const override { return 1e-9 * static_cast<double>(time_of(event_end) - time_of(event_start)); }
 
  private:
+  static void set(Object kernel, Count index, const graph::DeviceArgument& argument) {
+    if (argument.is_address) {
+      const void* address = *static_cast<void* const*>(argument.value);
+      require(functions().clSetKernelArgSVMPointer(kernel, index, address), "clSetKernelArgSVMPointer");
+    } else {
+      require(functions().clSetKernelArg(kernel, index, argument.size, argument.value), "clSetKernelArg");
+    }
+  }
   std::uint64_t time_of(Count what) const {
     std::uint64_t nanoseconds = 0;
     require(functions().clGetEventProfilingInfo(launched_.get(), what, sizeof nanoseconds, &nanoseconds, nullptr),
@@ -131,14 +148,43 @@ class Queue final : public graph::DeviceQueue {
 
   std::shared_ptr<const void> owner_;  // of the context
   Object context_;
-  Owned kernel_, launched_, queue_;
+  Kernels kernels_;
+  Owned launched_, flushed_, queue_;
 };
+
+template <class Value>
+Value number_of_queue(Object queue, Count what) {
+  Value value{};
+  require(functions().clGetCommandQueueInfo(queue, what, sizeof value, &value, nullptr), "clGetCommandQueueInfo");
+  return value;
+}
+
+std::string binary_of(Object program) {
+  Size size = 0;
+  require(functions().clGetProgramInfo(program, program_binary_sizes, sizeof size, &size, nullptr), "clGetProgramInfo");
+  std::string binary(size, '\0');
+  char* to = binary.data();
+  require(functions().clGetProgramInfo(program, program_binaries, sizeof to, &to, nullptr), "clGetProgramInfo");
+  return binary;
+}
+
+Owned program_in(Object context, Object device, const std::string& binary, const char* options) {
+  Number status = 0, of_device = 0;
+  const Size length = binary.size();
+  const auto* first = reinterpret_cast<const unsigned char*>(binary.data());
+  Owned program(functions().clCreateProgramWithBinary(context, 1, &device, &length, &first, &of_device, &status),
+                functions().clReleaseProgram);
+  require(status, "clCreateProgramWithBinary");
+  require(of_device, "clCreateProgramWithBinary");
+  require(functions().clBuildProgram(program.get(), 1, &device, options, nullptr, nullptr), "clBuildProgram");
+  return program;
+}
 
 class Program final : public graph::DeviceProgram, public std::enable_shared_from_this<Program> {
  public:
-  Program(Object device, Object context, Owned program)
-      : device_(device), context_(context), program_(std::move(program)) {
-    kernel();  // there must be one
+  Program(Object device, Object context, Owned program, const char* options)
+      : device_(device), context_(context), options_(options), program_(std::move(program)) {
+    kernels(program_.get());  // they must be there
   }
 
   std::unique_ptr<graph::DeviceQueue> queue() const override {
@@ -146,19 +192,58 @@ class Program final : public graph::DeviceProgram, public std::enable_shared_fro
     Owned queue(functions().clCreateCommandQueue(context_, device_, with_times, &status),
                 functions().clReleaseCommandQueue);
     require(status, "clCreateCommandQueue");
-    return std::make_unique<Queue>(shared_from_this(), context_, std::move(queue), kernel());
+    return std::make_unique<Queue>(shared_from_this(), context_, std::move(queue), kernels(program_.get()));
+  }
+  std::unique_ptr<graph::DeviceQueue> queue_over(void* of_caller) const override {
+    const auto refuse = [](const char* problem) {
+      throw Error(NEML2_ERROR_ARGUMENT, "queue",
+                  join("The queue ", problem,
+                       ". Give the cl_command_queue of the model's device, one that does its work in order."));
+    };
+    if (!of_caller) refuse("is NULL");
+    if (number_of_queue<Object>(of_caller, queue_device) != device_) refuse("is of another device than the model");
+    if ((number_of_queue<Flags>(of_caller, queue_properties) & out_of_order) != 0) refuse("is out of order");
+    require(functions().clRetainCommandQueue(of_caller), "clRetainCommandQueue");
+    Owned queue(of_caller, functions().clReleaseCommandQueue);
+    const Object context = number_of_queue<Object>(of_caller, queue_context);
+    return std::make_unique<Queue>(shared_from_this(), context, std::move(queue), kernels(program_of(context)));
+  }
+  bool takes_addresses() const override {
+    Flags how = 0;  // a device of OpenCL 1.2 does not know the question
+    functions().clGetDeviceInfo(device_, device_shared_memory, sizeof how, &how, nullptr);
+    return how != 0 && functions().clSetKernelArgSVMPointer;
   }
 
  private:
-  Owned kernel() const {
-    Number status = 0;
-    Owned made(functions().clCreateKernel(program_.get(), "neml2_update", &status), functions().clReleaseKernel);
-    require(status, "clCreateKernel of neml2_update");
+  static Kernels kernels(Object program) {
+    Kernels made;
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      Number status = 0;
+      made[i] =
+          Owned(functions().clCreateKernel(program, graph::kernel_names[i], &status), functions().clReleaseKernel);
+      require(status, join("clCreateKernel of ", graph::kernel_names[i]).c_str());
+    }
     return made;
+  }
+  // Returns the program in a context, which lives as long as this.
+  Object program_of(Object context) const {
+    if (context == context_) return program_.get();
+    const std::lock_guard lock(mutex_);
+    const auto [found, is_new] = elsewhere_.try_emplace(context);
+    if (is_new) try {
+        found->second = program_in(context, device_, binary_of(program_.get()), options_);
+      } catch (...) {
+        elsewhere_.erase(found);
+        throw;
+      }
+    return found->second.get();
   }
 
   Object device_, context_;
+  const char* options_;
   Owned program_;
+  mutable locks::Mutex mutex_;  // guards the programs in contexts of callers
+  mutable std::map<Object, Owned> elsewhere_;
 };
 
 class OneDevice final : public graph::OpenDevice {
@@ -191,26 +276,12 @@ class OneDevice final : public graph::OpenDevice {
       throw Error(NEML2_ERROR_ARTIFACT, "device.cl",
                   join("The kernels do not compile for ", name(), ": ", log_of(program.get()),
                        "\nWrite them again: neml2-capi build-kernels ARTIFACT --target opencl"));
-    Size size = 0;
-    require(functions().clGetProgramInfo(program.get(), program_binary_sizes, sizeof size, &size, nullptr),
-            "clGetProgramInfo");
-    std::string binary(size, '\0');
-    char* to = binary.data();
-    require(functions().clGetProgramInfo(program.get(), program_binaries, sizeof to, &to, nullptr), "clGetProgramInfo");
-    return binary;
+    return binary_of(program.get());
   }
 
   std::shared_ptr<const graph::DeviceProgram> load(const std::string& binary) const override {
-    Number status = 0, of_device = 0;
-    const Size length = binary.size();
-    const auto* first = reinterpret_cast<const unsigned char*>(binary.data());
-    Owned program(
-        functions().clCreateProgramWithBinary(context_.get(), 1, &device_, &length, &first, &of_device, &status),
-        functions().clReleaseProgram);
-    require(status, "clCreateProgramWithBinary");
-    require(of_device, "clCreateProgramWithBinary");
-    require(functions().clBuildProgram(program.get(), 1, &device_, options(), nullptr, nullptr), "clBuildProgram");
-    return std::make_shared<const Program>(device_, context_.get(), std::move(program));
+    Owned program = program_in(context_.get(), device_, binary, options());
+    return std::make_shared<const Program>(device_, context_.get(), std::move(program), options());
   }
 
  private:

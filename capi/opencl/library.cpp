@@ -35,8 +35,9 @@ Functions looked_up() {
   std::string lacking;
 #define NEML2_LOOK_UP(name, ...) platform::look_up(library, #name, found.name, lacking);
   NEML2_OPENCL_FUNCTIONS(NEML2_LOOK_UP)
-#undef NEML2_LOOK_UP
   if (!lacking.empty()) throw missing(join(named && *named ? named : file, " lacks ", lacking));
+  NEML2_OPENCL_LATER_FUNCTIONS(NEML2_LOOK_UP)
+#undef NEML2_LOOK_UP
   return found;
 }
 

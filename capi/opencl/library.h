@@ -16,7 +16,13 @@ using Count = std::uint32_t;  // cl_uint, cl_bool
 using Flags = std::uint64_t;  // cl_bitfield
 using Size = std::size_t;
 
-enum : Flags { all_devices = 0xFFFFFFFF, read_write = 1, with_times = 2, rounds_single_division = 1 << 7 };
+enum : Flags {
+  all_devices = 0xFFFFFFFF,
+  read_write = 1,
+  out_of_order = 1,
+  with_times = 2,
+  rounds_single_division = 1 << 7
+};
 enum : Count {
   platform_version = 0x0901,
   device_largest_piece = 0x1010,
@@ -26,6 +32,10 @@ enum : Count {
   driver_version = 0x102D,
   device_version = 0x102F,
   device_double_config = 0x1032,
+  device_shared_memory = 0x1053,
+  queue_context = 0x1090,
+  queue_device = 0x1091,
+  queue_properties = 0x1093,
   program_binary_sizes = 0x1165,
   program_binaries = 0x1166,
   build_log = 0x1183,
@@ -43,6 +53,8 @@ enum : Count {
   FUNCTION(clCreateContext, Object(const std::intptr_t*, Count, const Object*, void*, void*, Number*))           \
   FUNCTION(clReleaseContext, Number(Object))                                                                     \
   FUNCTION(clCreateCommandQueue, Object(Object, Object, Flags, Number*))                                         \
+  FUNCTION(clGetCommandQueueInfo, Number(Object, Count, Size, void*, Size*))                                     \
+  FUNCTION(clRetainCommandQueue, Number(Object))                                                                 \
   FUNCTION(clReleaseCommandQueue, Number(Object))                                                                \
   FUNCTION(clCreateProgramWithSource, Object(Object, Count, const char**, const Size*, Number*))                 \
   FUNCTION(clCreateProgramWithBinary,                                                                            \
@@ -61,17 +73,23 @@ enum : Count {
   FUNCTION(clEnqueueReadBuffer, Number(Object, Object, Count, Size, Size, void*, Count, const Object*, Object*)) \
   FUNCTION(clEnqueueNDRangeKernel,                                                                               \
            Number(Object, Object, Count, const Size*, const Size*, const Size*, Count, const Object*, Object*))  \
+  FUNCTION(clEnqueueMarkerWithWaitList, Number(Object, Count, const Object*, Object*))                           \
+  FUNCTION(clWaitForEvents, Number(Count, const Object*))                                                        \
   FUNCTION(clGetEventInfo, Number(Object, Count, Size, void*, Size*))                                            \
   FUNCTION(clGetEventProfilingInfo, Number(Object, Count, Size, void*, Size*))                                   \
   FUNCTION(clReleaseEvent, Number(Object))                                                                       \
   FUNCTION(clFlush, Number(Object))                                                                              \
   FUNCTION(clFinish, Number(Object))
 
+// Of version 2.0, which a loader may lack.
+#define NEML2_OPENCL_LATER_FUNCTIONS(FUNCTION) FUNCTION(clSetKernelArgSVMPointer, Number(Object, Count, const void*))
+
 struct Functions {
   template <class Type>
   using Pointer = Type*;
 #define NEML2_OPENCL_MEMBER(name, ...) Pointer<__VA_ARGS__> name = nullptr;
   NEML2_OPENCL_FUNCTIONS(NEML2_OPENCL_MEMBER)
+  NEML2_OPENCL_LATER_FUNCTIONS(NEML2_OPENCL_MEMBER)
 #undef NEML2_OPENCL_MEMBER
 };
 

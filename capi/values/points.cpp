@@ -215,4 +215,14 @@ std::int64_t length_of_equal(const Points& array, const Variable& variable, std:
   return length;
 }
 
+Points stored_points(const Variable& parameter, const Tensor& value, std::int64_t points) {
+  const std::int64_t size = parameter.point_shape.product();
+  const std::int64_t batch = value.sizes().first(value.ndim() - parameter.point_shape.size()).product();
+  if (batch != 1 && batch != points)
+    throw Error(NEML2_ERROR_SHAPE, parameter.name,
+                join("The parameter '", parameter.name, "' holds values for ", batch, " points; the call has ", points,
+                     ". Set it again, or bind it in the call."));
+  return {value.data_as<char>(), batch == 1 ? 0 : size};
+}
+
 }  // namespace neml2_capi::model

@@ -91,6 +91,10 @@ bool overlap(const Points& a, const Variable& va, const Points& b, const Variabl
 // points, or all steps of a point do; anything else is taken to overlap.
 bool steps_overlap(const Points& array, const Variable& variable, Extent extent);
 
+// Returns the value of a stored parameter as an array: one value, or one for each of so many points. Throws
+// NEML2_ERROR_SHAPE if it is of another number of points.
+Points stored_points(const Variable& parameter, const Tensor& value, std::int64_t points);
+
 // Returns how many points from `begin` on, at most `limit`, have the same value, bit for bit.
 std::int64_t length_of_equal(const Points& array, const Variable& variable, std::int64_t begin, std::int64_t limit);
 

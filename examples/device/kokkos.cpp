@@ -35,7 +35,7 @@ void run(long points) {
   Components constants("parameters", first(sizeof(steel::parameters)), 1);
   Components tangent("tangent", tangent_rows, points);
   Kokkos::View<int **, Kokkos::LayoutRight> reports("reports", 2, points);
-  Kokkos::View<double *> norms("norms", points);
+  Kokkos::View<double *> norms("norms", 2 * points);
   long failed = 0;
 
   const steel::parameters stored;

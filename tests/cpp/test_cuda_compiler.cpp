@@ -2,6 +2,7 @@
 // a file that is named after the provider is compiled instead.
 #include <cstdlib>
 
+#include "capi/accelerator/kernels.h"
 #include "capi/accelerator/program_cache.h"
 #include "capi/cuda/compiler.h"
 #include "capi/cuda/library.h"
@@ -27,8 +28,9 @@ bool is_object(const std::string& cubin) {
 
 void a_text_becomes_machine_code() {
   for (const char* architecture : architectures) {
-    const std::string cubin = cuda::compile(doubling, architecture);
-    expect(is_object(cubin) && cubin.find("neml2_update") != cubin.npos, "the cubin has the kernel by its name");
+    const std::string cubin = cuda::compile(accelerator::with_kernels(doubling, DType::float64), architecture);
+    expect(is_object(cubin), "it is machine code");
+    for (const char* name : graph::kernel_names) expect(cubin.find(name) != cubin.npos, name);
   }
 }
 

@@ -98,7 +98,9 @@ def results(model: Model, inputs: Any, derivatives: bool = True) -> dict[str, An
     """All that is asked of both, by what it is."""
     outputs, report = model.evaluate(inputs)
     told = {f"output {name}": value for name, value in outputs.items()}
-    told |= {name: report[name] for name in ("status", "iterations", "residual_norm")}
+    told |= {
+        name: report[name] for name in ("status", "iterations", "residual_norm", "suggested_cut")
+    }
     if model.derivatives and derivatives:
         try:
             blocks = model.jacobian(inputs)[1]

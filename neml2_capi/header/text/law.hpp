@@ -149,6 +149,7 @@ $load_parameters
   reports[i] = told.status;
   reports[points + i] = told.iterations;
   norms[i] = told.residual_norm;
+  norms[points + i] = told.suggested_cut;
   return true;
 }
 
@@ -161,7 +162,7 @@ $load_parameters
 
 /* Evaluates point i of `points`, whose arrays are [component][point], with the components of the structures one after the
    other. Parameters have one value each, or are [component][point] if they vary. `tangent` may be null; `reports` is
-   [2][point], status and iterations; `norms` is [point]. */
+   [2][point], status and iterations; `norms` is [2][point], the norm of the residual and the suggested cut. */
 [[maybe_unused]] NEML2_FUNCTION static void update_point(long long i, long long points, const real *inputs,
                                                          const real *parameters, bool parameters_vary, real *outputs,
                                                          real *tangent, int *reports, double *norms,

@@ -103,7 +103,7 @@ def room_for(model: Model, points: int) -> Results:
         np.zeros((rows, columns, points), model.dtype),
         np.zeros(2 * points, np.int32),
         np.zeros(points, np.int32),
-        np.zeros(points),
+        np.zeros(2 * points),
         np.ones(points),
     )
 
@@ -115,8 +115,9 @@ def stored(model: Model) -> Array:
 
 
 def split(results: Results) -> Results:
-    points = len(results.norm)
+    points = len(results.status) // 2
     results.status, results.iterations = results.status[:points], results.status[points:]
+    results.norm, results.cut = results.norm[:points], results.norm[points:]
     return results
 
 
@@ -141,7 +142,7 @@ def evaluated(
 def evaluated_by_structures(host: ctypes.CDLL, model: Model, inputs: Arrays) -> Results:
     x = side_by_side([inputs[v.name] for v in model.inputs], model.dtype)
     results = room_for(model, x.shape[1])
-    arrays = (results.outputs, results.tangent, results.status, results.norm, results.cut)
+    arrays = (results.outputs, results.tangent, results.status, results.norm)
     host.by_structures(ctypes.c_longlong(x.shape[1]), pointer(x), *map(pointer, arrays))
     return split(results)
 

@@ -48,7 +48,7 @@ extern "C" long long points_of_care(long long points, const LAW::real* inputs, c
 }
 
 extern "C" void by_structures(long long points, const LAW::real* inputs, LAW::real* outputs, LAW::real* tangent,
-                              int* reports, double* norms, double* cuts) {
+                              int* reports, double* norms) {
   for (long long i = 0; i < points; ++i) {
     LAW::inputs in;
     LAW::outputs out;
@@ -60,7 +60,7 @@ extern "C" void by_structures(long long points, const LAW::real* inputs, LAW::re
     reports[i] = told.status;
     reports[points + i] = told.iterations;
     norms[i] = told.residual_norm;
-    cuts[i] = told.suggested_cut;
+    norms[points + i] = told.suggested_cut;
   }
 }
 
@@ -77,7 +77,7 @@ int main() {
   std::vector<LAW::real> tangent = sized(LAW::tangent::rows * LAW::tangent::columns);
   std::vector<LAW::real> parameters(components(sizeof(LAW::parameters)) + 1);
   std::vector<int> reports(2 * static_cast<std::size_t>(points));
-  std::vector<double> norms(static_cast<std::size_t>(points));
+  std::vector<double> norms(2 * static_cast<std::size_t>(points));
   const auto read = [](auto& array) { return std::fread(array.data(), sizeof array[0], array.size() - 1, stdin); };
   if (read(inputs) != inputs.size() - 1 || (read(parameters), false)) return 1;
   by_arrays(points, inputs.data(), parameters.data(), 0, outputs.data(), tangent.data(), reports.data(), norms.data(),

@@ -1,0 +1,266 @@
+#include "capi/accelerator/device_call.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+
+#include "capi/base/error.h"
+
+namespace neml2_capi::accelerator {
+namespace {
+
+using graph::DeviceArgument;
+using graph::Kernel;
+using model::Kind;
+using model::Part;
+using model::Points;
+
+constexpr std::size_t length_of_summary = 7;  // the worst status, points of status 1 to 3, and the first of each
+
+template <class Value>
+DeviceArgument of(const Value& value) {
+  return {&value, sizeof value};
+}
+
+void require_given(const model::Request& request, const model::Bindings& bindings) {
+  if (request.sums)
+    throw Error(NEML2_ERROR_UNSUPPORTED, "adjoints",
+                "Arrays on a device get no sums over the points. Bind an adjoint for each point.");
+  if (bindings.report[NEML2_REPORT_RESCUE_SOLVES].data)
+    throw Error(NEML2_ERROR_UNSUPPORTED, "rescue", "Nothing is rescued on a device. Leave that report out.");
+  if (request.points > std::numeric_limits<std::int32_t>::max())
+    throw Error(NEML2_ERROR_SHAPE, "npoints",
+                join("A call over memory of a device has less than 2^31 points; got ", request.points, "."));
+}
+
+}  // namespace
+
+DeviceCall::DeviceCall(std::shared_ptr<const ByText> text, const CallerMemory& memory)
+    : text_(std::move(text)),
+      model_(text_->model()),
+      sizes_(model_),
+      memory_(memory),
+      inputs_at_(offsets_of(model_.variables(Kind::input))),
+      outputs_at_(offsets_of(model_.variables(Kind::output))),
+      parameters_at_(offsets_of(model_.variables(Kind::parameter))) {
+  text_->require_same_process();
+  if (memory.is_address && !text_->program().takes_addresses())
+    throw Error(
+        NEML2_ERROR_UNSUPPORTED, "kind",
+        join("The device ", text_->name(), " shares no memory with the host: give buffers, NEML2_MEMORY_BUFFERS."));
+  queue_ = text_->program().queue_over(memory.queue);
+}
+
+void DeviceCall::clear_summary() {
+  reserve(summary_, length_of_summary * sizeof(std::int32_t));
+  counts_.assign(length_of_summary, 0);
+  std::fill(counts_.begin() + 4, counts_.end(), std::numeric_limits<std::int32_t>::max());
+  queue_->upload(*summary_.memory, counts_.data(), length_of_summary * sizeof(std::int32_t));
+}
+
+void DeviceCall::reserve(Array& array, std::int64_t bytes) {
+  if (bytes <= array.bytes) return;
+  array = {};
+  array.memory = queue_->allocate(bytes);
+  array.bytes = bytes;
+}
+
+DeviceCall::Place DeviceCall::place_of(const Points& array, std::int64_t begin) const {
+  return {.handle = reinterpret_cast<std::uintptr_t>(array.data),
+          .is_address = memory_.is_address,
+          .first = begin * array.stride,
+          .point = array.stride,
+          .column = array.stride == 0 ? 1 : memory_.component_stride};
+}
+
+void DeviceCall::copy(const Shape& shape, std::int64_t itemsize, const Place& from, const Place& to,
+                      std::uint64_t statuses) {
+  const std::int64_t words = itemsize / 4;
+  queue_->launch(
+      Kernel::copy, shape.points * shape.rows * shape.columns,
+      std::array{of(shape.points), of(shape.rows), of(shape.columns), of(words),
+                 DeviceArgument{&from.handle, sizeof from.handle, from.is_address}, of(from.first), of(from.point),
+                 of(from.row), of(from.column), DeviceArgument{&to.handle, sizeof to.handle, to.is_address},
+                 of(to.first), of(to.point), of(to.row), of(to.column), of(statuses)});
+}
+
+void DeviceCall::multiply(const Shape& shape, bool adds, const Place& matrix, const Place& vector, const Place& to) {
+  const std::int32_t further = adds;
+  const std::uint64_t statuses = reports_.memory->handle();
+  queue_->launch(
+      Kernel::product, shape.points * shape.rows,
+      std::array{of(shape.points), of(shape.rows), of(shape.columns), of(further), of(matrix.handle), of(matrix.first),
+                 of(matrix.row), of(matrix.column),
+                 DeviceArgument{&vector.handle, sizeof vector.handle, vector.is_address}, of(vector.first),
+                 of(vector.point), of(vector.column), DeviceArgument{&to.handle, sizeof to.handle, to.is_address},
+                 of(to.first), of(to.point), of(to.column), of(statuses)});
+}
+
+// Uploads the stored parameters that no array replaces, if they are not what is there. Tells whether any parameter varies
+// from point to point.
+bool DeviceCall::upload_parameters(const model::Bindings& bindings, const model::Snapshot& snapshot) {
+  const auto& variables = model_.variables(Kind::parameter);
+  std::vector<char> values;
+  bool vary = false;
+  values_at_.clear();
+  for (std::size_t i = 0; i < variables.size(); ++i) {
+    values_at_.push_back(std::ssize(values) / itemsize(sizes_.real));
+    if (bindings.parameters[i].data) {
+      vary |= bindings.parameters[i].stride != 0;
+      continue;
+    }
+    const Points stored = model::stored_points(variables[i], snapshot.parameters[i], bindings.points);
+    vary |= stored.stride != 0;
+    values.insert(values.end(), stored.data, stored.data + snapshot.parameters[i].numel() * itemsize(sizes_.real));
+  }
+  if (values.empty() ||
+      (values.size() == values_.size() && std::memcmp(values.data(), values_.data(), values.size()) == 0))
+    return vary;
+  queue_->wait();  // for the values that are on their way
+  values_ = std::move(values);
+  reserve(stored_, std::ssize(values_));
+  queue_->upload(*stored_.memory, values_.data(), std::ssize(values_));
+  return vary;
+}
+
+void DeviceCall::gather(const model::Bindings& bindings, std::int64_t begin, std::int64_t points, bool vary) {
+  const std::int64_t item = itemsize(sizes_.real), values = vary ? points : 1;
+  const auto take = [&](const Place& from, std::int64_t size, std::int64_t at, std::int64_t count, const Array& to) {
+    copy({count, 1, size}, item, from,
+         {.handle = to.memory->handle(), .first = at * count, .point = 1, .column = count}, 0);
+  };
+  for (std::size_t i = 0; i < bindings.inputs.size(); ++i)
+    take(place_of(bindings.inputs[i], begin), inputs_at_[i + 1] - inputs_at_[i], inputs_at_[i], points, inputs_);
+  for (std::size_t i = 0; i < bindings.parameters.size(); ++i) {
+    const std::int64_t size = parameters_at_[i + 1] - parameters_at_[i];
+    Place from = place_of(bindings.parameters[i], begin);
+    if (!bindings.parameters[i].data) {
+      const std::int64_t end = i + 1 < values_at_.size() ? values_at_[i + 1] : std::ssize(values_) / item;
+      const std::int64_t stride = end - values_at_[i] == size ? 0 : size;
+      from = {
+          .handle = stored_.memory->handle(), .first = values_at_[i] + begin * stride, .point = stride, .column = 1};
+    }
+    take(from, size, parameters_at_[i], values, parameters_);
+  }
+}
+
+void DeviceCall::write_products(const model::Bindings& bindings, Part part, std::int64_t begin, std::int64_t points) {
+  const bool transposed = part == Part::adjoint;
+  const std::vector<Points>& results = bindings.of(part);
+  const std::vector<Points>& given = bindings.of(transposed ? Part::cotangent : Part::tangent);
+  std::vector<bool> is_written(results.size());
+  for (const model::Derivative& each : model_.derivatives(Kind::input).all()) {
+    const std::size_t to = transposed ? each.input : each.output, from = transposed ? each.output : each.input;
+    if (!results[to].data) continue;
+    std::int64_t rows = outputs_at_[each.output + 1] - outputs_at_[each.output],
+                 columns = inputs_at_[each.input + 1] - inputs_at_[each.input], by_row = sizes_.inputs * points,
+                 by_column = points;
+    if (transposed) {
+      std::swap(rows, columns);
+      std::swap(by_row, by_column);
+    }
+    // What is not given is zero: a product without columns.
+    const bool is_given = given[from].data != nullptr;
+    const Place nothing{.handle = reports_.memory->handle()};
+    multiply({points, rows, is_given ? columns : 0}, is_written[to],
+             {.handle = tangent_.memory->handle(),
+              .first = (outputs_at_[each.output] * sizes_.inputs + inputs_at_[each.input]) * points,
+              .row = by_row,
+              .column = by_column},
+             is_given ? place_of(given[from], begin) : nothing, place_of(results[to], begin));
+    is_written[to] = true;
+  }
+}
+
+void DeviceCall::write_reports(const model::Bindings& bindings, std::int64_t begin, std::int64_t points) {
+  const auto report = [&](int kind, const Array& from, std::int64_t row) {
+    if (const Points& array = bindings.report[kind]; array.data)
+      copy({points, 1, 1}, itemsize(model::dtype_of_report(kind)),
+           {.handle = from.memory->handle(), .first = row * points, .point = 1}, place_of(array, begin), 0);
+  };
+  report(NEML2_REPORT_STATUS, reports_, 0);
+  report(NEML2_REPORT_ITERATIONS, reports_, 1);
+  report(NEML2_REPORT_RESIDUAL_NORM, norms_, 0);
+  report(NEML2_REPORT_SUGGESTED_CUT, norms_, 1);
+}
+
+void DeviceCall::write(const model::Bindings& bindings, std::int64_t begin, std::int64_t points) {
+  const std::int64_t item = itemsize(sizes_.real), across = memory_.component_stride;
+  const std::uint64_t statuses = reports_.memory->handle();
+  for (std::size_t i = 0; i < bindings.outputs.size(); ++i)
+    if (const Points& array = bindings.outputs[i]; array.data)
+      copy({points, 1, outputs_at_[i + 1] - outputs_at_[i]}, item,
+           {.handle = outputs_.memory->handle(), .first = outputs_at_[i] * points, .point = 1, .column = points},
+           place_of(array, begin), statuses);
+  const auto& derivatives = model_.derivatives(Kind::input).all();
+  for (std::size_t i = 0; i < derivatives.size(); ++i)
+    if (const Points& array = bindings.blocks[i]; array.data) {
+      const model::Derivative& each = derivatives[i];
+      const std::int64_t rows = outputs_at_[each.output + 1] - outputs_at_[each.output],
+                         columns = inputs_at_[each.input + 1] - inputs_at_[each.input];
+      Place to = place_of(array, begin);
+      to.row = bindings.input_first ? across : columns * across;
+      to.column = bindings.input_first ? rows * across : across;
+      copy({points, rows, columns}, item,
+           {.handle = tangent_.memory->handle(),
+            .first = (outputs_at_[each.output] * sizes_.inputs + inputs_at_[each.input]) * points,
+            .point = 1,
+            .row = sizes_.inputs * points,
+            .column = points},
+           to, statuses);
+    }
+  write_products(bindings, Part::jvp, begin, points);
+  write_products(bindings, Part::adjoint, begin, points);
+  write_reports(bindings, begin, points);
+  const std::uint64_t summary = summary_.memory->handle();
+  queue_->launch(Kernel::note, points, std::array{of(points), of(begin), of(statuses), of(summary)});
+}
+
+void DeviceCall::run(const model::Bindings& bindings, const model::Snapshot& snapshot) {
+  const model::Request request(bindings);
+  text_->require_same_process();
+  text_->gives(request, snapshot.options);
+  require_given(request, bindings);
+  const std::int64_t item = itemsize(sizes_.real),
+                     size = text_->points_at_once(snapshot.options, request, bindings.points);
+  const bool with_tangent = needs_tangent(request), vary = upload_parameters(bindings, snapshot);
+  reserve(inputs_, std::max(sizes_.inputs * size, std::int64_t{1}) * item);
+  reserve(parameters_, std::max(sizes_.parameters * (vary ? size : 1), std::int64_t{1}) * item);
+  reserve(outputs_, sizes_.outputs * size * item);
+  if (with_tangent) reserve(tangent_, std::max(sizes_.outputs * sizes_.inputs * size, std::int64_t{1}) * item);
+  reserve(reports_, 2 * size * static_cast<std::int64_t>(sizeof(std::int32_t)));
+  reserve(norms_, 2 * size * static_cast<std::int64_t>(sizeof(double)));
+  if (points_ == 0) clear_summary();
+  points_ += bindings.points;
+  const LawMemory law{inputs_.memory->handle(),  parameters_.memory->handle(),
+                      outputs_.memory->handle(), with_tangent ? tangent_.memory->handle() : 0,
+                      reports_.memory->handle(), norms_.memory->handle()};
+  // The queue keeps the order, so that each batch may use the memory of the one before.
+  for (std::int64_t begin = 0; begin < bindings.points; begin += size) {
+    const std::int64_t points = std::min(size, bindings.points - begin);
+    gather(bindings, begin, points, vary);
+    run_law(*queue_, points, law, vary, snapshot.options.newton());
+    write(bindings, begin, points);
+  }
+  queue_->flush();
+}
+
+model::Tally DeviceCall::wait() {
+  model::Tally tally;
+  if (points_ == 0) return tally;
+  queue_->download(counts_.data(), *summary_.memory, length_of_summary * sizeof(std::int32_t));
+  queue_->flush();
+  const std::int64_t points = std::exchange(points_, 0);
+  queue_->wait();
+  std::int64_t good = points;
+  for (int status = NEML2_NON_FINITE; status <= NEML2_SINGULAR; ++status) {
+    const std::int32_t count = counts_[static_cast<std::size_t>(status)];
+    good -= count;
+    if (count > 0) tally.add(status, counts_[static_cast<std::size_t>(3 + status)], count);
+  }
+  if (good > 0) tally.add(NEML2_OK, 0, good);
+  return tally;
+}
+
+}  // namespace neml2_capi::accelerator

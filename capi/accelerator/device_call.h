@@ -1,0 +1,71 @@
+// Calls over memory of a device: the caller's arrays are read and written there, on the caller's queue.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "capi/accelerator/by_text.h"
+
+namespace neml2_capi::accelerator {
+
+// What the arrays of a caller are.
+struct CallerMemory {
+  void* queue;                    // a cl_command_queue, or a cudaStream_t
+  bool is_address;                // of the device; else they are buffers of OpenCL
+  std::int64_t component_stride;  // elements from one value of a point to the next
+};
+
+class DeviceCall {
+ public:
+  // Throws NEML2_ERROR_ARGUMENT for a queue that does not fit, _UNSUPPORTED for addresses that the device does not take.
+  DeviceCall(std::shared_ptr<const ByText> text, const CallerMemory& memory);
+
+  // Puts an evaluation into the queue, and returns. Parameters that are not bound are taken from the snapshot. Throws as
+  // ByText::gives(), and for what no call over memory of a device gives.
+  void run(const model::Bindings& bindings, const model::Snapshot& snapshot);
+  // Waits for the runs since the last one, and returns the counts of their points.
+  model::Tally wait();
+  std::int64_t component_stride() const { return memory_.component_stride; }
+
+ private:
+  // Array of the caller's, or of this, as a kernel takes it: elements from the first, between points, rows and columns.
+  struct Place {
+    std::uint64_t handle;
+    bool is_address = false;
+    std::int64_t first = 0, point = 0, row = 0, column = 0;
+  };
+  // Memory that grows.
+  struct Array {
+    std::unique_ptr<graph::DeviceMemory> memory;
+    std::int64_t bytes = 0;
+  };
+  struct Shape {
+    std::int64_t points, rows, columns;
+  };
+
+  Place place_of(const model::Points& array, std::int64_t begin) const;
+  void reserve(Array& array, std::int64_t bytes);
+  void copy(const Shape& shape, std::int64_t itemsize, const Place& from, const Place& to, std::uint64_t statuses);
+  void multiply(const Shape& shape, bool adds, const Place& matrix, const Place& vector, const Place& to);
+  bool upload_parameters(const model::Bindings& bindings, const model::Snapshot& snapshot);
+  void gather(const model::Bindings& bindings, std::int64_t begin, std::int64_t points, bool vary);
+  void write(const model::Bindings& bindings, std::int64_t begin, std::int64_t points);
+  void write_products(const model::Bindings& bindings, model::Part part, std::int64_t begin, std::int64_t points);
+  void write_reports(const model::Bindings& bindings, std::int64_t begin, std::int64_t points);
+  void clear_summary();
+
+  std::shared_ptr<const ByText> text_;
+  const model::Model& model_;
+  const Sizes sizes_;
+  const CallerMemory memory_;
+  const Vector<std::int64_t> inputs_at_, outputs_at_, parameters_at_;  // the first component of each variable
+  Array inputs_, parameters_, outputs_, tangent_, reports_, norms_, stored_, summary_;
+  std::vector<char> values_;  // of the stored parameters, as they were uploaded
+  Vector<std::int64_t> values_at_;
+  std::vector<std::int32_t> counts_;           // what the summary is
+  std::int64_t points_ = 0;                    // since the last wait
+  std::unique_ptr<graph::DeviceQueue> queue_;  // waits before the memory goes
+};
+
+}  // namespace neml2_capi::accelerator

@@ -1,0 +1,245 @@
+"""Arrays that stay on a device: calls of C over memory of OpenCL, on queues of the caller."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from opencl_queue import Context, Queue
+from test_opencl import cache_of_pocl, caches, hooke, resident, strains, with_text  # noqa: F401
+
+from neml2_capi import FatalError, Model
+from neml2_capi._ffi.errors import check, last_message
+from neml2_capi._ffi.library import ffi, lib
+
+pytestmark = pytest.mark.numbers
+
+POINTS = 100
+E = 2.5
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Model:
+    model = Model(with_text(tmp_path / "artifact"), device="opencl:0")
+    model["E"] = E
+    return model
+
+
+@pytest.fixture(scope="module")
+def context(cache_of_pocl: None) -> Context:  # noqa: F811
+    return Context()
+
+
+class Call:
+    """A call over memory of a device, by the functions of C."""
+
+    def __init__(
+        self, model: Model, queue: Queue, across: int = 0, addresses: bool = False
+    ) -> None:
+        self.owner, self.held = model._engine.new_call(), list[Any]()
+        self.kind = lib.NEML2_MEMORY_ADDRESSES if addresses else lib.NEML2_MEMORY_BUFFERS
+        self.set(queue.handle.value, across)
+
+    def set(self, queue: Any, across: int = 0) -> None:
+        memory = ffi.new("neml2_call_memory *")
+        memory.size, memory.kind = ffi.sizeof("neml2_call_memory"), self.kind
+        memory.queue, memory.component_stride = ffi.cast("void *", queue or 0), across
+        check(lib.neml2_call_memory_set(self.owner[0], memory))
+
+    def bind(self, role: int, name: str, memory: Any, stride: int) -> None:
+        self.held.append(memory)
+        code = lib.NEML2_FLOAT64
+        check(
+            lib.neml2_call_bind(self.owner[0], role, name.encode(), pointer(memory), code, stride)
+        )
+
+    def derivative(self, memory: Any, stride: int) -> None:
+        names = b"stress", b"strain", pointer(memory), lib.NEML2_FLOAT64, stride
+        check(lib.neml2_call_bind_derivative(self.owner[0], lib.NEML2_INPUT, *names))
+
+    def report(self, kind: int, memory: Any) -> None:
+        check(lib.neml2_call_bind_report(self.owner[0], kind, pointer(memory), 1))
+
+    def run(self, points: int) -> int:
+        return check(lib.neml2_call_run(self.owner[0], points))
+
+    def wait(self) -> int:
+        return check(lib.neml2_call_wait(self.owner[0]))
+
+
+def pointer(memory: Any) -> Any:
+    address = memory.ctypes.data if isinstance(memory, np.ndarray) else memory.value
+    return ffi.cast("void *", address)
+
+
+@pytest.mark.parametrize("layout", ["rows", "columns"])
+def test_buffers_are_read_and_written_where_they_are(
+    model: Model, context: Context, layout: str
+) -> None:
+    queue, strain = context.queue(), strains(POINTS)
+    rows = layout == "rows"
+    given, made = (strain, np.zeros_like(strain)) if rows else (strain.T, np.zeros((6, POINTS)))
+    blocks = np.zeros((POINTS, 36) if rows else (36, POINTS))
+    call = Call(model, queue, 0 if rows else POINTS)
+    buffers = [queue.buffer(array) for array in (given, made, blocks)]
+    call.bind(lib.NEML2_INPUT, "strain", buffers[0], 6 if rows else 1)
+    call.bind(lib.NEML2_OUTPUT, "stress", buffers[1], 6 if rows else 1)
+    call.derivative(buffers[2], 36 if rows else 1)
+    assert call.run(POINTS) == 0
+    stress, tangent = queue.values(buffers[1], made), queue.values(buffers[2], blocks)
+    assert call.wait() == 0
+    expected = model.jacobian({"strain": strain})
+    np.testing.assert_array_equal(stress if rows else stress.T, expected[0]["stress"])
+    block = (tangent if rows else tangent.T).reshape(POINTS, 6, 6)
+    np.testing.assert_array_equal(block, expected[1]["stress"]["strain"])
+
+
+@pytest.mark.parametrize("chunk", [0, 1, 7, 64])
+def test_shared_memory_is_read_and_written_where_it_is(
+    model: Model, context: Context, chunk: int
+) -> None:
+    """Beside wider rows of the caller's, one value for all points, and products."""
+    model.options["chunk"] = chunk
+    queue = context.queue()
+    rows = queue.shared(np.random.default_rng(1).normal(size=(POINTS, 10)))
+    direction = queue.shared(np.arange(6.0))
+    stress, along, back = (queue.shared(np.zeros((POINTS, 6))) for _ in range(3))
+    moduli = queue.shared(np.linspace(1, 2, POINTS))
+    call = Call(model, queue, addresses=True)
+    call.bind(lib.NEML2_INPUT, "strain", rows, 10)
+    call.bind(lib.NEML2_PARAMETER, "E", moduli, 1)
+    call.bind(lib.NEML2_TANGENT, "strain", direction, 0)
+    call.bind(lib.NEML2_COTANGENT, "stress", rows, 10)
+    for role, name, to in (
+        (lib.NEML2_OUTPUT, "stress", stress),
+        (lib.NEML2_JVP, "stress", along),
+        (lib.NEML2_ADJOINT, "strain", back),
+    ):
+        call.bind(role, name, to, 6)
+    call.run(POINTS)
+    assert call.wait() == 0
+    strain = np.ascontiguousarray(rows[:, :6])
+    np.testing.assert_allclose(stress, hooke(strain, moduli), rtol=1e-14)
+    np.testing.assert_allclose(back, stress, rtol=1e-13)  # the law is linear and symmetric
+    expected = hooke(np.tile(direction, (POINTS, 1)), moduli)
+    np.testing.assert_allclose(along, expected, rtol=1e-13)
+
+
+def test_each_point_reports_and_one_that_failed_is_left_as_it_was(
+    model: Model, context: Context
+) -> None:
+    queue, strain = context.queue(), strains(5)
+    strain[3, 0] = np.nan  # which this law says it did not converge for
+    stress, status, iterations = np.full((5, 6), 7.0), np.zeros(5, np.int32), np.zeros(5, np.int32)
+    norm, cut = np.zeros(5), np.zeros(5)
+    arrays = (stress, status, iterations, norm, cut)
+    call, buffers = Call(model, queue), [queue.buffer(array) for array in arrays]
+    call.bind(lib.NEML2_INPUT, "strain", queue.buffer(strain), 6)
+    call.bind(lib.NEML2_OUTPUT, "stress", buffers[0], 6)
+    for kind, buffer in enumerate(buffers[1:]):
+        names = ("STATUS", "ITERATIONS", "RESIDUAL_NORM", "SUGGESTED_CUT")
+        call.report(getattr(lib, f"NEML2_REPORT_{names[kind]}"), buffer)
+    assert call.run(5) == 0
+    assert call.run(5) == 0
+    assert call.wait() == lib.NEML2_NOT_CONVERGED
+    assert "2 of 10 points did not converge (the first is point 3)" in last_message()
+    assert call.wait() == 0  # nothing since
+    found = [queue.values(*pair) for pair in zip(buffers, arrays, strict=True)]
+    assert found[0][3].tolist() == [7.0] * 6
+    np.testing.assert_allclose(found[0][:3], hooke(strain[:3], np.full(3, E)), rtol=1e-14)
+    assert found[1].tolist() == [0, 0, 0, 2, 0]
+    assert found[2].tolist() == [3] * 5
+    assert found[3].tolist() == [0.5] * 5
+    assert found[4].tolist() == [0.125] * 5
+
+
+def test_stored_parameters_are_those_of_the_run(model: Model, context: Context) -> None:
+    queue, strain = context.queue(), strains(POINTS)
+    call, stress = Call(model, queue), queue.buffer(strain)
+    call.bind(lib.NEML2_INPUT, "strain", queue.buffer(strain), 6)
+    call.bind(lib.NEML2_OUTPUT, "stress", stress, 6)
+    for modulus in (1.0, np.linspace(1, 3, POINTS), 2.0):
+        model["E"] = modulus
+        call.run(POINTS)
+        expected = hooke(strain, np.broadcast_to(modulus, POINTS))
+        np.testing.assert_allclose(queue.values(stress, strain), expected, rtol=1e-14)
+
+
+def test_a_run_returns_while_the_device_has_its_work_before_it(
+    model: Model, context: Context
+) -> None:
+    """Two queues: one waits for the host, which goes on, while the other one is done."""
+    strain, stress = strains(POINTS), np.zeros((POINTS, 6))
+    queues = [context.queue(), context.queue()]
+    calls = [Call(model, queue) for queue in queues]
+    made = [queue.buffer(stress) for queue in queues]
+    for call, queue, to in zip(calls, queues, made, strict=True):
+        call.bind(lib.NEML2_INPUT, "strain", queue.buffer(strain), 6)
+        call.bind(lib.NEML2_OUTPUT, "stress", to, 6)
+        call.run(POINTS)  # and now its parameters are there
+        assert call.wait() == 0
+    event = queues[0].block()
+    for _ in range(10):
+        assert calls[0].run(POINTS) == 0  # the device cannot have begun
+    waiting = threading.Thread(target=calls[0].wait)
+    waiting.start()
+    assert calls[1].run(POINTS) == 0
+    assert calls[1].wait() == 0
+    assert waiting.is_alive()
+    expected = hooke(strain, np.full(POINTS, E))
+    np.testing.assert_allclose(queues[1].values(made[1], stress), expected, rtol=1e-14)
+    queues[0].release(event)
+    waiting.join()
+    np.testing.assert_allclose(queues[0].values(made[0], stress), expected, rtol=1e-14)
+
+
+def test_the_host_may_be_ended_by_none_of_its_mistakes(model: Model, context: Context) -> None:
+    queue = context.queue()
+    call = Call(model, queue)
+    with pytest.raises(FatalError, match="queue is NULL"):
+        call.set(None)
+    with pytest.raises(FatalError, match="out of order"):
+        call.set(context.queue(1).handle.value)
+    with pytest.raises(FatalError, match="component stride must be 1 or more"):
+        call.set(queue.handle.value, -1)
+    call.kind = 9
+    with pytest.raises(FatalError, match="no kind of memory 9"):
+        call.set(queue.handle.value)
+    with pytest.raises(FatalError, match="'strain' is not bound"):
+        call.run(3)
+    call.bind(lib.NEML2_INPUT, "strain", queue.buffer(strains(3)), 6)
+    call.bind(lib.NEML2_COTANGENT, "stress", queue.buffer(strains(3)), 6)
+    call.bind(lib.NEML2_ADJOINT, "strain", queue.buffer(strains(1)), 0)
+    with pytest.raises(FatalError, match="get no sums over the points"):
+        call.run(3)
+    with pytest.raises(FatalError, match="Steps are run over arrays of the host only"):
+        check(lib.neml2_call_run_steps(ffi.NULL, call.owner[0], 3, 2))
+
+
+def test_a_model_of_the_processor_has_no_memory_elsewhere(tmp_path: Path, context: Context) -> None:
+    model = Model(with_text(tmp_path / "artifact"))
+    with pytest.raises(FatalError, match="build-kernels --target opencl or cuda"):
+        Call(model, context.queue())
+
+
+def test_calls_give_all_memory_back(model: Model, context: Context) -> None:
+    queue, strain = context.queue(), strains(16)
+    buffers = [queue.buffer(strain) for _ in range(2)]
+    before = 0
+    for cycle in range(300):
+        call = Call(model, queue)
+        call.bind(lib.NEML2_INPUT, "strain", buffers[0], 6)
+        call.bind(lib.NEML2_OUTPUT, "stress", buffers[1], 6)
+        for _ in range(10):
+            call.run(16)
+        if cycle % 2:
+            call.wait()
+        del call
+        if cycle == 100:
+            queue.finish()
+            before = resident()
+    queue.finish()
+    assert resident() - before < 2 << 20
