@@ -77,8 +77,11 @@ class Place(NamedTuple):
         """The batch axes of a view."""
         return array.shape[: array.ndim - len(self.shape)]
 
-    def bound(self, value: Any, array: Array, batch: Shape) -> Bound:
-        """`value`, of which `array` is a view, for a call of the batch `batch`."""
+    def bound(self, value: Any, array: Array, batch: Shape, across: int = 1) -> Bound:
+        """`value`, of which `array` is a view, for a call of the batch `batch`.
+
+        `across` is the distance of the values of a point, in elements.
+        """
         own, size = self.batch_of(array), math.prod(self.shape)
         if isinstance(value, (int, float)):
             value = array  # by which it can be changed
@@ -91,10 +94,10 @@ class Place(NamedTuple):
                 else f"has the batch {own}, which would have to be repeated to {batch}, the "
                 f"call's: bind np.ascontiguousarray(np.broadcast_to(array, {batch + self.shape}))"
             )
-        stride = self._stride(array)
+        stride = self._stride(array, 1 if math.prod(own) == 1 else across)
         if stride is None:  # one value
             return Bound(value, array, 0 if math.prod(batch) > 1 else size)
-        if stride < size and (stride != 0 or self.written):
+        if across == 1 and stride < size and (stride != 0 or self.written):
             raise self._not_in_place(array, "has points that overlap or run backwards")
         return Bound(value, array, stride)
 
@@ -141,7 +144,7 @@ class Place(NamedTuple):
         except (AttributeError, TypeError, ValueError, BufferError, RuntimeError) as error:
             raise self._no_memory(value, str(error)) from error
 
-    def _stride(self, array: Array) -> int | None:
+    def _stride(self, array: Array, across: int) -> int | None:
         """Elements from one point to the next; None if there is one point only."""
         if not array.flags.aligned or any(stride % array.itemsize for stride in array.strides):
             raise self._not_in_place(array, f"is not aligned to its element type {array.dtype}")
@@ -150,7 +153,7 @@ class Place(NamedTuple):
             for size, stride in zip(array.shape, array.strides, strict=True)
         ]
         split = len(axes) - len(self.shape)
-        dense = 1
+        dense = across
         for size, stride in reversed(axes[split:]):
             if size != 1 and stride != dense:
                 raise self._not_in_place(array, "has points that are not row-major and dense")

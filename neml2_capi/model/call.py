@@ -15,6 +15,7 @@ from neml2_capi._ffi.handle import Handle
 from neml2_capi._ffi.kinds import NUMPY, Kinds
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.logs import listening
+from neml2_capi._ffi.on_device import Memory, memory_of, on_host, set_memory, view
 from neml2_capi._ffi.tensor import Array, Tensor, common_batch
 from neml2_capi.model.binding import READ, WRITTEN, Bound, Key, Place, Shape
 from neml2_capi.model.described import Described
@@ -93,6 +94,7 @@ class Call(Handle):
         self._values: dict[str, dict[str, Any]] = {group: {} for group in (*READ, *WRITTEN)}
         for group, values in self._values.items():
             setattr(self, group, MappingProxyType(values))
+        self._memory = _memory(groups)
         requested = self._requested(_with_defaults(model, groups))
         for variable in model.inputs:
             if requested.get(("inputs", variable.name)) is None:
@@ -105,6 +107,10 @@ class Call(Handle):
         self._kind = kind if kind.mutable else NUMPY  # a run changes its results
         self.batch = self._common_batch(requested, views)
         self.points = math.prod(self.batch)
+        self._across = 1
+        if self._memory is not None:
+            self._across = _distance(requested, views)
+            set_memory(self._pointer[0], self._memory, self._across)
         self._attach(self._fitted(requested, views))
 
     # --------------------------------------------------------------------------------------------
@@ -120,7 +126,7 @@ class Call(Handle):
             The greatest status of a point, 0 if all is well. 1 (NEML2_NON_FINITE): an explicit
             result is NaN or infinite. 2 and 3 (NEML2_NOT_CONVERGED, NEML2_SINGULAR): the solve
             failed at some points, which `report["status"]` names; their results are left as they
-            were, and the others are good.
+            were, and the others are good. If the arrays are on a device, 0, and wait() tells.
 
         Raises
         ------
@@ -131,8 +137,26 @@ class Call(Handle):
             status: int = _run(self._pointer[0] or self._open(), self.points)
         return check(status) if status or listening else status
 
+    def wait(self) -> int:
+        """Wait for the runs over arrays of a device.
+
+        Returns
+        -------
+        int
+            The greatest status of a point in all runs since the last wait, as of run(); 0
+            for a call over arrays of the host.
+
+        Raises
+        ------
+        FatalError
+            The device failed.
+        """
+        with self._turn:
+            status: int = lib.neml2_call_wait(self._open()[0])
+        return check(status)
+
     def __call__(self) -> Arrays:
-        """Evaluate all points, as run(), and raise if some failed.
+        """Evaluate all points, as run() and wait(), and raise if some failed.
 
         Returns
         -------
@@ -150,6 +174,8 @@ class Call(Handle):
         # Repeats run(), to call which takes a tenth of a small evaluation.
         with self._turn:
             status: int = _run(self._pointer[0] or self._open(), self.points)
+            if self._memory is not None and status == 0:
+                status = lib.neml2_call_wait(self._pointer[0])
         if status or listening:
             check(status)
             if status > _NON_FINITE:
@@ -283,16 +309,32 @@ class Call(Handle):
                 raise place.label.refuse("is read: bind an array", lib.NEML2_ERROR_ARGUMENT)
             if place.key == ("report", "status") and value is None:
                 value = True  # which is there always
+            if self._memory is not None and isinstance(value, (int, float)) and value is not True:
+                value = self._memory.filled((), place.dtype, value)
             requested[place.key] = place, value
         return requested
 
     def _views(self, requested: _Requested) -> dict[Key, Array]:
         """The arrays that were given."""
-        return {
-            key: place.view(value)
+        given = {
+            key: (place, value)
             for key, (place, value) in requested.items()
             if value is not None and value is not True
         }
+        if self._memory is None:
+            return {key: place.view(value) for key, (place, value) in given.items()}
+        return {key: self._view(place, value) for key, (place, value) in given.items()}
+
+    def _view(self, place: Place, value: Any) -> Array:
+        """Where an array is on the device; FatalError if it is elsewhere."""
+        memory, own = memory_of(value), self._memory
+        if memory is None or own is None or memory[:3] != own[:3]:
+            raise place.label.refuse(
+                "is not where the other arrays are: bind arrays of one library, on one queue or "
+                "stream of the device, or numbers",
+                lib.NEML2_ERROR_UNSUPPORTED,
+            )
+        return place.view(view(value, place.label))
 
     def _common_batch(self, requested: _Requested, views: Mapping[Key, Array]) -> Shape:
         """Return the batch of all arrays that are read, and of the stored parameters."""
@@ -313,9 +355,14 @@ class Call(Handle):
                 continue
             array = views.get(key)
             if array is None:
-                array = place.new(self._batch_of_new(place, views))
-                value = self._handed_out(array)
-            fitted[key] = place, place.bound(value, array, self.batch)
+                batch = self._batch_of_new(place, views)
+                if self._memory is None:
+                    array = place.new(batch)
+                    value = self._handed_out(array)
+                else:
+                    value = _new(self._memory, place, batch, self._across)
+                    array = view(value, place.label)
+            fitted[key] = place, place.bound(value, array, self.batch, self._across)
         return fitted
 
     def _batch_of_new(self, place: Place, views: Mapping[Key, Array]) -> Shape:
@@ -383,11 +430,13 @@ class Call(Handle):
 
     def _raise_failed(self, status: int) -> NoReturn:
         """ConvergenceError of the last run."""
-        good = np.asarray(self._bound["report", "status"][1].array <= _NON_FINITE)
+        status_of = self._bound["report", "status"][1]
+        statuses = status_of.array if self._memory is None else on_host(status_of.value)
+        good = np.asarray(statuses <= _NON_FINITE)
         raise last_failure(status).unconverged(
             failed_segment(self._model._engine.implicit_segments, good, {}),
             report=self.report,
-            converged_mask=self._handed_out(good),
+            converged_mask=self._handed_out(good) if self._memory is None else good,
             outputs=self.outputs,
             derivatives=self.derivatives or self.jvps or self.adjoints or None,
         )
@@ -413,6 +462,41 @@ def _with_defaults(model: Described, groups: Mapping[str, Any]) -> dict[str, Any
     if groups["cotangents"] is not None and groups["adjoints"] is None:
         completed["adjoints"] = dict.fromkeys((d.variable for d in derivatives), True)
     return completed
+
+
+def _memory(groups: Mapping[str, Any]) -> Memory | None:
+    """The memory of the arrays, if they are on a device."""
+    for values in groups.values():
+        for value in values.values() if isinstance(values, Mapping) else ():
+            for array in value.values() if isinstance(value, Mapping) else (value,):
+                if (memory := memory_of(array)) is not None:
+                    return memory
+    return None
+
+
+def _distance(requested: _Requested, views: Mapping[Key, Array]) -> int:
+    """The elements from one value of a point to the next, by the first array that tells."""
+    for key, array in views.items():
+        shape = requested[key][0].shape
+        for size, stride in zip(reversed(shape), reversed(array.strides), strict=False):
+            if size != 1 and array.size > math.prod(shape):
+                return max(stride // array.itemsize, 1)
+    return 1
+
+
+def _new(memory: Memory, place: Place, batch: Shape, across: int) -> Any:
+    """A new array on the device, in rows or columns as the others are."""
+    if across == 1 or math.prod(place.shape) == 1 or math.prod(batch) == 1:
+        return memory.new(batch + place.shape, place.dtype)
+    if across != math.prod(batch):
+        raise place.label.refuse(
+            f"has no array, and is to have values {across} elements apart: bind one",
+            lib.NEML2_ERROR_SHAPE,
+        )
+    made = memory.new(place.shape + batch, place.dtype)
+    rank = len(place.shape)
+    axes = (*range(rank, rank + len(batch)), *range(rank))
+    return memory.transposed(made, axes)
 
 
 def _missing(place: Place) -> FatalError:

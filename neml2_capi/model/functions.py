@@ -7,15 +7,29 @@ from typing import Any, overload
 
 from neml2_capi._ffi.tensor import Array
 from neml2_capi._ffi.typing import A, Both, Given, Named, Others, Plains, WithBlocks
-from neml2_capi.model.evaluation import FORWARD, JACOBIAN, JVP, PARAM_JACOBIAN, PARAM_VJP, VJP
-from neml2_capi.model.opened import Opened
+from neml2_capi.model import over_memory
+from neml2_capi.model.described import Described
+from neml2_capi.model.evaluation import (
+    FORWARD,
+    JACOBIAN,
+    JVP,
+    PARAM_JACOBIAN,
+    PARAM_VJP,
+    VJP,
+    Operation,
+)
 from neml2_capi.model.solve import Solve, Solver
 
 
-class Functions:
+class Functions(Described):
     """Functions of a model."""
 
-    _engine: Opened
+    def _results(
+        self, operation: Operation, inputs: Any, overrides: Any, directions: Any = None
+    ) -> Any:
+        if self._engine.by_text and over_memory.on_device(inputs):
+            return over_memory.results(self, operation, inputs, overrides, directions)
+        return self._engine.results(operation, inputs, overrides, directions)
 
     @overload
     def forward(
@@ -69,7 +83,7 @@ class Functions:
                 for system in solve:
                     solver(system)
                 return solve.end()
-        outputs: Named[Any] = self._engine.results(FORWARD, inputs, param_overrides)
+        outputs: Named[Any] = self._results(FORWARD, inputs, param_overrides)
         return outputs
 
     @overload
@@ -108,6 +122,11 @@ class Functions:
         FatalError
             As in forward().
         """
+        if self._engine.by_text and over_memory.on_device(inputs):
+            call = over_memory.bound(self, FORWARD, inputs, param_overrides)
+            call.run()
+            call.wait()
+            return dict(call.outputs), dict(call.report)
         evaluation = self._engine.evaluate(FORWARD, inputs, param_overrides)
         return evaluation.outputs, evaluation.report.arrays()
 
@@ -160,7 +179,7 @@ class Functions:
             As in forward(), or a derivative is not finite where the values are: the error has all
             results, and `converged_mask` is False there.
         """
-        results: Both[Any] = self._engine.results(JVP, inputs, param_overrides, tangents)
+        results: Both[Any] = self._results(JVP, inputs, param_overrides, tangents)
         return results
 
     @overload
@@ -209,7 +228,7 @@ class Functions:
             As in forward(), or a derivative is not finite where the values are: the error has all
             results, and `converged_mask` is False there.
         """
-        results: Both[Any] = self._engine.results(VJP, inputs, param_overrides, cotangents)
+        results: Both[Any] = self._results(VJP, inputs, param_overrides, cotangents)
         return results
 
     @overload
@@ -254,7 +273,7 @@ class Functions:
             As in forward(), or a derivative is not finite where the values are: the error has all
             results, and `converged_mask` is False there.
         """
-        results: WithBlocks[Any] = self._engine.results(JACOBIAN, inputs, param_overrides)
+        results: WithBlocks[Any] = self._results(JACOBIAN, inputs, param_overrides)
         return results
 
     @overload
@@ -298,7 +317,7 @@ class Functions:
             As in forward(), or a derivative is not finite where the values are: the error has all
             results, and `converged_mask` is False there.
         """
-        results: WithBlocks[Any] = self._engine.results(PARAM_JACOBIAN, inputs, param_overrides)
+        results: WithBlocks[Any] = self._results(PARAM_JACOBIAN, inputs, param_overrides)
         return results
 
     @overload
@@ -344,7 +363,7 @@ class Functions:
             As in forward(), or a derivative is not finite where the values are: the error has all
             results, and `converged_mask` is False there.
         """
-        gradients: Named[Any] = self._engine.results(PARAM_VJP, inputs, param_overrides, cotangents)
+        gradients: Named[Any] = self._results(PARAM_VJP, inputs, param_overrides, cotangents)
         return gradients
 
     def solve(

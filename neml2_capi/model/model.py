@@ -283,6 +283,9 @@ class Model(Functions, Described):
         an array, True for a new one, or None for nothing. New arrays are of the kind of what is
         bound, or of numpy if that kind cannot be written (jax).
 
+        On a device that runs the text of the kernels, the arrays may be there, of pyopencl, torch
+        or cupy: all of them, on one queue or stream, in rows or in columns, and new ones are, too.
+
         An array is used where it is: the values of a point must be dense and row-major, and the
         points at a constant distance, as in `state[:, 3:9]`. An output may be the very array of an
         input, and else overlaps no other.

@@ -42,6 +42,8 @@ class Opened(Handle):
         self.signature = _read_signature(owner[0])
         on_cpu = self.signature.device[0] == lib.NEML2_DEVICE_CPU
         self.kind = kind if on_cpu else TORCH
+        #: Whether a device runs the text of the kernels: it takes arrays of the host, and its own.
+        self.by_text = on_cpu and (source.device or "").startswith(("opencl", "cuda"))
         self._options = read_options(owner[0])
         if "NEML2_CAPI_THREADS" not in os.environ:
             check(lib.neml2_model_option_set_number(owner[0], b"threads", 0.0))

@@ -1,0 +1,147 @@
+"""Arrays on a device, of pyopencl, torch or cupy: their memory and queue, and new ones."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neml2_capi._ffi.errors import check
+from neml2_capi._ffi.library import ffi, lib
+from neml2_capi._ffi.tensor import Array, Label, is_torch
+
+Shape = tuple[int, ...]
+
+
+class Memory(NamedTuple):
+    """Memory of a device, and the queue on which work for it goes."""
+
+    #: The library of the arrays: "torch".
+    library: str
+    #: NEML2_MEMORY_*.
+    kind: int
+    #: Address of a cl_command_queue or a cudaStream_t.
+    queue: int
+    #: (shape, dtype, value): a new array, filled.
+    filled: Callable[[Shape, np.dtype[Any], float], Any]
+    #: (value, axes): the array with its axes in another order, over the same memory.
+    transposed: Callable[[Any, Shape], Any]
+
+    def new(self, shape: Shape, dtype: np.dtype[Any]) -> Any:
+        """A new array of NaN, or of 0 if that is no number of the type."""
+        return self.filled(shape, dtype, math.nan if dtype.kind == "f" else 0)
+
+
+def memory_of(value: Any) -> Memory | None:
+    """The memory of an array on a device; None for everything else."""
+    library = type(value).__module__.partition(".")[0]
+    if library == "torch" and is_torch(value) and value.is_cuda:
+        return _of_torch(value)
+    if library == "cupy" and hasattr(value, "__cuda_array_interface__"):
+        return _of_cupy()
+    if library == "pyopencl" and hasattr(value, "base_data"):
+        return _of_pyopencl(value)
+    return None
+
+
+def is_on_device(value: Any) -> bool:
+    """Tell whether memory_of() would find it."""
+    library = type(value).__module__.partition(".")[0]
+    if library == "torch":
+        return is_torch(value) and bool(value.is_cuda)
+    return library in ("cupy", "pyopencl")
+
+
+def view(value: Any, label: Label) -> Array:
+    """Shape, strides, type and address of an array, as numpy has them: its values are elsewhere."""
+    address = _address(value, label)
+    strides = value.strides
+    if is_torch(value):
+        strides = tuple(stride * value.element_size() for stride in value.stride())
+        dtype = np.dtype(str(value.dtype).removeprefix("torch."))
+    else:
+        dtype = np.dtype(value.dtype)
+    interface = {
+        "shape": tuple(value.shape),
+        "strides": tuple(strides),
+        "typestr": dtype.str,
+        "data": (address, False),
+        "version": 3,
+    }
+    return np.asarray(SimpleNamespace(__array_interface__=interface))
+
+
+def set_memory(call: Any, memory: Memory, across: int) -> None:
+    """Let the arrays of a neml2_call be on the device, with values of a point so far apart."""
+    given = ffi.new("neml2_call_memory *")
+    given.size, given.kind = ffi.sizeof("neml2_call_memory"), memory.kind
+    given.queue, given.component_stride = ffi.cast("void *", memory.queue), across
+    check(lib.neml2_call_memory_set(call, given))
+
+
+def on_host(value: Any) -> Array:
+    """A copy of the values."""
+    if is_torch(value):
+        return np.asarray(value.detach().cpu().numpy())
+    return np.asarray(value.get())
+
+
+def _address(value: Any, label: Label) -> int:
+    if is_torch(value):
+        return int(value.data_ptr())
+    if hasattr(value, "__cuda_array_interface__"):
+        return int(value.__cuda_array_interface__["data"][0])
+    if value.offset:
+        raise label.refuse(
+            f"begins {value.offset} bytes behind the beginning of its buffer: bind array.copy()",
+            lib.NEML2_ERROR_UNSUPPORTED,
+        )
+    base = value.base_data
+    return int(base.svm_ptr if hasattr(base, "svm_ptr") else base.int_ptr)
+
+
+def _permute(value: Any, axes: Shape) -> Any:
+    return value.permute(axes)
+
+
+def _transpose(value: Any, axes: Shape) -> Any:
+    return value.transpose(axes)
+
+
+def _of_torch(value: Any) -> Memory:
+    torch = sys.modules["torch"]
+
+    def filled(shape: Shape, dtype: np.dtype[Any], number: float) -> Any:
+        kind = getattr(torch, dtype.name)
+        return torch.full(shape, number, dtype=kind, device=value.device)
+
+    stream = torch.cuda.current_stream(value.device).cuda_stream
+    return Memory("torch", lib.NEML2_MEMORY_ADDRESSES, stream, filled, _permute)
+
+
+def _of_cupy() -> Memory:
+    cupy = sys.modules["cupy"]
+
+    def filled(shape: Shape, dtype: np.dtype[Any], number: float) -> Any:
+        return cupy.full(shape, number, dtype)
+
+    stream = cupy.cuda.get_current_stream().ptr
+    return Memory("cupy", lib.NEML2_MEMORY_ADDRESSES, stream, filled, _transpose)
+
+
+def _of_pyopencl(value: Any) -> Memory:
+    arrays = sys.modules["pyopencl.array"]
+    queue = value.queue
+    shared = hasattr(value.base_data, "svm_ptr")
+
+    def filled(shape: Shape, dtype: np.dtype[Any], number: float) -> Any:
+        made = arrays.empty(queue, shape, dtype, allocator=value.allocator)
+        return made.fill(number)
+
+    kind = lib.NEML2_MEMORY_ADDRESSES if shared else lib.NEML2_MEMORY_BUFFERS
+    address = queue.int_ptr if queue is not None else 0
+    return Memory("pyopencl", kind, address, filled, _transpose)

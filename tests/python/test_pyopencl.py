@@ -1,0 +1,107 @@
+"""Arrays of pyopencl, which stay where they are: Model's functions and calls over them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from states import Array
+from test_opencl import cache_of_pocl, caches, hooke, strains, with_text  # noqa: F401
+
+from neml2_capi import ConvergenceError, FatalError, Model
+
+cl = pytest.importorskip("pyopencl")
+arrays = pytest.importorskip("pyopencl.array")
+
+pytestmark = pytest.mark.numbers
+
+POINTS = 50
+E = 2.0
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Model:
+    model = Model(with_text(tmp_path / "artifact"), device="opencl:0")
+    model["E"] = E
+    return model
+
+
+@pytest.fixture
+def queue(model: Model) -> Any:
+    device = next(d for p in cl.get_platforms() for d in p.get_devices())
+    return cl.CommandQueue(cl.Context([device]))
+
+
+def expected(strain: Array, modulus: float = E) -> Array:
+    return hooke(strain, np.full(len(strain), modulus))
+
+
+def test_functions_of_a_model_return_arrays_of_the_device(model: Model, queue: Any) -> None:
+    strain = strains(POINTS)
+    there = arrays.to_device(queue, strain)
+    stress = model.forward({"strain": there})["stress"]
+    assert isinstance(stress, arrays.Array)
+    np.testing.assert_array_equal(stress.get(), model.forward({"strain": strain})["stress"])
+    outputs, blocks = model.jacobian({"strain": there}, {"E": 3.0})
+    np.testing.assert_allclose(outputs["stress"].get(), expected(strain, 3.0), rtol=1e-14)
+    on_host = model.jacobian({"strain": strain}, {"E": 3.0})[1]["stress"]["strain"]
+    np.testing.assert_array_equal(blocks["stress"]["strain"].get(), on_host)
+    along = model.jvp({"strain": there}, {"strain": there})[1]["stress"]
+    np.testing.assert_allclose(along.get(), expected(strain), rtol=1e-13)
+    back = model.vjp({"strain": there}, {"stress": there})[1]["strain"]
+    np.testing.assert_allclose(back.get(), expected(strain), rtol=1e-13)
+
+
+def test_columns_lead_to_columns(model: Model, queue: Any) -> None:
+    strain = strains(POINTS)
+    there = arrays.to_device(queue, np.ascontiguousarray(strain.T)).T
+    call = model.bind({"strain": there}, derivatives=True, parameters={"E": 3.0}, report=True)
+    call()
+    stress, block = call.outputs["stress"], call.derivatives["stress"]["strain"]
+    assert stress.strides == there.strides
+    np.testing.assert_allclose(stress.get(), expected(strain, 3.0), rtol=1e-14)
+    columns = block.transpose((1, 2, 0)).get()
+    assert (columns == columns[..., :1]).all()
+    np.testing.assert_allclose(columns[..., 0], expected(np.eye(6), 3.0), rtol=1e-14)
+    assert call.report["iterations"].get().tolist() == [3] * POINTS
+
+
+def test_a_call_is_put_into_the_queue(model: Model, queue: Any) -> None:
+    there = arrays.to_device(queue, strains(POINTS))
+    call = model.bind({"strain": there})
+    gate = cl.UserEvent(queue.context)
+    cl.enqueue_barrier(queue, wait_for=[gate])
+    assert call.run() == 0
+    there += 1.0  # behind it
+    gate.set_status(cl.command_execution_status.COMPLETE)
+    assert call.wait() == 0
+    stress = call.outputs["stress"].get()
+    np.testing.assert_allclose(stress, expected(strains(POINTS)), rtol=1e-14)
+
+
+def test_points_that_failed_are_told(model: Model, queue: Any) -> None:
+    strain = strains(5)
+    strain[2, 0] = np.nan
+    with pytest.raises(ConvergenceError, match="1 of 5 points did not converge") as caught:
+        model.forward({"strain": arrays.to_device(queue, strain)})
+    assert caught.value.converged_mask.tolist() == [True, True, False, True, True]
+    stress = caught.value.outputs["stress"].get()
+    assert np.isnan(stress[2]).all()
+    assert np.isfinite(stress[[0, 1, 3, 4]]).all()
+    report = model.evaluate({"strain": arrays.to_device(queue, strain)})[1]
+    assert report["status"].get().tolist() == [0, 0, 2, 0, 0]
+
+
+def test_what_does_not_fit_is_refused(model: Model, queue: Any) -> None:
+    there = arrays.to_device(queue, strains(4))
+    with pytest.raises(FatalError, match="is not where the other arrays are"):
+        model.bind({"strain": there}, {"stress": np.zeros((4, 6))})
+    other = cl.CommandQueue(queue.context)
+    with pytest.raises(FatalError, match="is not where the other arrays are"):
+        model.bind({"strain": there}, {"stress": arrays.zeros(other, (4, 6), float)})
+    with pytest.raises(FatalError, match="behind the beginning of its buffer"):
+        model.bind({"strain": there[1:]})
+    with pytest.raises(FatalError, match="must be float64; got float32"):
+        model.bind({"strain": there.astype(np.float32)})
