@@ -3135,7 +3135,9 @@ module neml2_capi
   public :: neml2_int16, neml2_int8, neml2_uint8, neml2_bool, neml2_float16, neml2_bfloat16, neml2_device_cpu
   public :: neml2_device_cuda, neml2_device_opencl, neml2_runtime_auto, neml2_runtime_builtin, neml2_runtime_libtorch
   public :: neml2_input, neml2_output, neml2_parameter, neml2_unknown, neml2_tangent, neml2_jvp, neml2_cotangent
-  public :: neml2_adjoint, neml2_parameter_adjoint, neml2_output_first, neml2_input_first, neml2_report_status
+  public :: neml2_adjoint, neml2_parameter_adjoint, neml2_strain_of_law, neml2_strain_logarithmic
+  public :: neml2_strain_green_lagrange, neml2_strain_corotational, neml2_stress_pk1, neml2_stress_cauchy
+  public :: neml2_stress_pk2, neml2_stress_kirchhoff, neml2_output_first, neml2_input_first, neml2_report_status
   public :: neml2_report_iterations, neml2_report_residual_norm, neml2_report_residual_history
   public :: neml2_report_suggested_cut, neml2_report_rescue_solves, neml2_log_silent, neml2_log_warning
   public :: neml2_log_info, neml2_log_debug, neml2_log_length

@@ -330,6 +330,28 @@ enum neml2_role {
  * field, if `size` is none of the sizes of the structure, or if a field is given that the library does not know.
  * ------------------------------------------------------------------------------------------- */
 
+/** Strain that a law of small strain is given under large deformation, and what its stress T then is. C = F^T F.
+ *
+ *  NEML2_STRAIN_LOGARITHMIC      ln(C) / 2, and T is conjugate to it (Miehe, Apel, Lambrecht, Comput. Methods Appl. Mech.
+ *                                Eng. 191 (2002) 3383). Hencky's elasticity, and the plasticity of metals
+ *  NEML2_STRAIN_GREEN_LAGRANGE   (C - 1) / 2, and T is the second Piola-Kirchhoff stress. St. Venant-Kirchhoff's elasticity
+ *  NEML2_STRAIN_COROTATIONAL     ln(U) of F = R U, and T = R^T sigma R is Cauchy's stress in axes that turn with R */
+enum neml2_strain_measure {
+  NEML2_STRAIN_OF_LAW = 0,
+  NEML2_STRAIN_LOGARITHMIC = 1,
+  NEML2_STRAIN_GREEN_LAGRANGE = 2,
+  NEML2_STRAIN_COROTATIONAL = 3
+};
+
+/** Stress that a model with a strain measure gives: the output pk1_stress (3, 3), P = J sigma F^-T; or the symmetric
+ *  cauchy_stress, sigma; pk2_stress, F^-1 P; kirchhoff_stress, J sigma. */
+enum neml2_stress_measure {
+  NEML2_STRESS_PK1 = 0,
+  NEML2_STRESS_CAUCHY = 1,
+  NEML2_STRESS_PK2 = 2,
+  NEML2_STRESS_KIRCHHOFF = 3
+};
+
 /** Model or graph to open, its device and element type. Texts and bytes are borrowed for the length of the call. */
 typedef struct neml2_source {
   int64_t size;         /**< sizeof(neml2_source) */
@@ -342,6 +364,12 @@ typedef struct neml2_source {
   int32_t device;                   /**< NEML2_DEVICE_*; 0: the CPU, and of a package alone, what it was compiled for */
   int32_t device_index;             /**< which of the devices of CUDA, or of OpenCL */
   int32_t runtime;                  /**< NEML2_RUNTIME_* */
+  int32_t strain_measure;           /**< NEML2_STRAIN_*, around a law of small strain; see neml2_model_open() */
+  int32_t stress_measure;           /**< NEML2_STRESS_*, with a strain measure */
+  int32_t material_axes;            /**< 1: tensors are turned by an input `material_axes` of each point */
+  int32_t reserved;                 /**< 0 */
+  const char *strain;               /**< the input that is the strain; NULL: found by its name */
+  const char *stress;               /**< the output that is the stress; NULL: found by its name */
 } neml2_source;
 
 /** Open the artifact at `path`: its folder, a device folder in it, its metadata.json or <model>_meta.json; or a HIT
@@ -354,8 +382,17 @@ typedef struct neml2_source {
  *  On NEML2_DEVICE_OPENCL a model runs its kernels, which `neml2-capi build-kernels ARTIFACT --target opencl` writes as
  *  text; they are compiled here, and kept in the user's folder of caches. Its inputs, parameters and results are arrays
  *  of the host. What text does not give is UNSUPPORTED when it is asked for: derivatives with respect to parameters, the
- *  residual history, line searches, convergence = batch. Owned.
- *  Errors: NAME, DTYPE, FILE, ARTIFACT, UNSUPPORTED, RUNTIME. Threads: any. */
+ *  residual history, line searches, convergence = batch.
+ *  With a strain measure the model has an input `deformation_gradient` (3, 3), F, in place of the law's strain, and two
+ *  more outputs: the law's strain, which becomes its history, and the stress of the stress measure. All else is the
+ *  law's, its own stress T too, in axes that do not turn. Derivatives by the strain become derivatives by F: of the
+ *  stress the consistent tangent, d pk1_stress / d deformation_gradient (3, 3, 3, 3) for example. A point whose F has no
+ *  determinant above 0 is NOT_CONVERGED, and the message says so.
+ *  With material axes the model has one more input, `material_axes` (3, 3), whose rows are the unit vectors of the
+ *  material's axes. All symmetric tensors (SR2), tensors (R2) and vectors (Vec, WR2) that it takes and gives are in the
+ *  axes of the caller, history too, and are turned for the law; so are derivatives. With both, F and the axes are of the
+ *  unturned material. Owned.
+ *  Errors: NAME, SHAPE, DTYPE, FILE, ARTIFACT, UNSUPPORTED, RUNTIME. Threads: any. */
 NEML2_CAPI int32_t neml2_model_open(neml2_model **out, const neml2_source *source);
 
 /** Free the handle and set it to NULL. Calls and solves made from the model keep what they need.

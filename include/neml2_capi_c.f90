@@ -80,6 +80,23 @@ module neml2_capi_c
   integer(int32), parameter, public :: neml2_adjoint = 7
   integer(int32), parameter, public :: neml2_parameter_adjoint = 8
 
+  ! Strain that a law of small strain is given under large deformation, and what its stress T then is. C = F^T F.
+  ! neml2_strain_logarithmic ln(C) / 2, and T is conjugate to it (Miehe, Apel, Lambrecht, Comput. Methods Appl. Mech.
+  ! Eng. 191 (2002) 3383). Hencky's elasticity, and the plasticity of metals neml2_strain_green_lagrange (C - 1) / 2,
+  ! and T is the second Piola-Kirchhoff stress. St. Venant-Kirchhoff's elasticity neml2_strain_corotational ln(U) of F =
+  ! R U, and T = R^T sigma R is Cauchy's stress in axes that turn with R
+  integer(int32), parameter, public :: neml2_strain_of_law = 0
+  integer(int32), parameter, public :: neml2_strain_logarithmic = 1
+  integer(int32), parameter, public :: neml2_strain_green_lagrange = 2
+  integer(int32), parameter, public :: neml2_strain_corotational = 3
+
+  ! Stress that a model with a strain measure gives: the output pk1_stress (3, 3), P = J sigma F^-T; or the symmetric
+  ! cauchy_stress, sigma; pk2_stress, F^-1 P; kirchhoff_stress, J sigma.
+  integer(int32), parameter, public :: neml2_stress_pk1 = 0
+  integer(int32), parameter, public :: neml2_stress_cauchy = 1
+  integer(int32), parameter, public :: neml2_stress_pk2 = 2
+  integer(int32), parameter, public :: neml2_stress_kirchhoff = 3
+
   ! The order of the components in a block: the output's before the variable's, or the other way round.
   integer(int32), parameter, public :: neml2_output_first = 0
   integer(int32), parameter, public :: neml2_input_first = 1
@@ -102,7 +119,7 @@ module neml2_capi_c
   integer(int32), parameter, public :: neml2_log_length = 1024
 
   type, bind(c) :: c_source
-    integer(int64) :: size = 64
+    integer(int64) :: size = 96
     type(c_ptr) :: path = c_null_ptr
     type(c_ptr) :: name = c_null_ptr
     type(c_ptr) :: content = c_null_ptr
@@ -112,6 +129,12 @@ module neml2_capi_c
     integer(int32) :: device = 0
     integer(int32) :: device_index = 0
     integer(int32) :: runtime = 0
+    integer(int32) :: strain_measure = 0
+    integer(int32) :: stress_measure = 0
+    integer(int32) :: material_axes = 0
+    integer(int32) :: reserved = 0
+    type(c_ptr) :: strain = c_null_ptr
+    type(c_ptr) :: stress = c_null_ptr
   end type c_source
 
   type, bind(c) :: c_model_info

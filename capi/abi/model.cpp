@@ -3,6 +3,7 @@
 #include "capi/abi/opening.h"
 #include "capi/abi/scheduler.h"
 #include "capi/abi/source.h"
+#include "capi/abi/views.h"
 
 namespace neml2_capi::abi {
 namespace {
@@ -35,8 +36,10 @@ int32_t neml2_model_open(neml2_model** out, const neml2_source* source) {
     const neml2_source given = read_sized(source, "source");
     const Device device = device_of(given.device, given.device_index);
     const graph::Runtime runtime = runtime_of(given.runtime);
-    *out = given.scheduler ? opened<neml2_model>(dispatch_of(given))
-                           : opened<neml2_model>(open_model(given, device, runtime));
+    auto object = given.scheduler ? std::make_unique<ModelObject>(dispatch_of(given))
+                                  : std::make_unique<ModelObject>(open_model(given, device, runtime));
+    add_views(*object, given);
+    *out = Owned<neml2_model>(std::move(object)).release();
   });
 }
 

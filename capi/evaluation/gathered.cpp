@@ -19,22 +19,22 @@ Gathered::Gathered(const Model& model, const Bindings& of, Vector<std::int64_t> 
       if (const Points& all = of.of(part)[i]; all.data)
         bindings.of(part)[i] = part != Part::input && is_one_value(all) ? all : gather(model.variable(part, i), all);
   const auto add_report = [&](int kind, const Dims& shape) {
-    bindings.report[kind] = add({"", "", dtype_of_report(kind), shape, 0}, of.report[kind]);
+    bindings.report[kind] = add({"", "", dtype_of_report(kind), shape, 0}, of.report[kind], true);
   };
   add_report(NEML2_REPORT_STATUS, {});
   bindings.report[NEML2_REPORT_ITERATIONS] = rows_.add({"", "", DType::int32, {}, 0}, false);
   if (wanted == Wanted::status) return;
   for_each_result(model, of, [&](const Points& all, const Variable& variable, Part part, std::size_t i) {
-    bindings.of(part)[i] = add(variable, all);
+    bindings.of(part)[i] = add(variable, all, false);
   });
   for (const int kind : {NEML2_REPORT_RESIDUAL_NORM, NEML2_REPORT_RESIDUAL_HISTORY, NEML2_REPORT_SUGGESTED_CUT})
     if (of.report[kind].data) add_report(kind, kind == NEML2_REPORT_RESIDUAL_HISTORY ? Dims{miters} : Dims());
 }
 
 // A result, which goes back to `all`.
-Points Gathered::add(const Variable& variable, const Points& all) {
+Points Gathered::add(const Variable& variable, const Points& all, bool is_report) {
   const std::int64_t size = itemsize(variable.dtype);
-  results_.push_back({all, rows_.add(variable, false), variable.point_shape.product() * size, size});
+  results_.push_back({all, rows_.add(variable, false), variable.point_shape.product() * size, size, is_report});
   return results_.back().own;
 }
 
@@ -47,9 +47,9 @@ Points Gathered::gather(const Variable& variable, const Points& all) {
   return own;
 }
 
-void Gathered::write(std::size_t i) const {
+void Gathered::write(std::size_t i, bool results) const {
   for (const Result& result : results_)
-    if (result.all.data)
+    if (result.all.data && (results || result.is_report))
       std::memcpy(model::point(result.all, points_[i], result.itemsize),
                   model::point(result.own, static_cast<std::int64_t>(i), result.itemsize),
                   static_cast<std::size_t>(result.bytes));

@@ -17,8 +17,9 @@ class Gathered {
   std::int64_t point(std::size_t i) const { return points_[i]; }
   std::int32_t status(std::size_t i) const { return number(NEML2_REPORT_STATUS, i); }
   std::int32_t iterations(std::size_t i) const { return number(NEML2_REPORT_ITERATIONS, i); }
-  // Writes results and reports of the i-th point to the caller's arrays, but not its iterations.
-  void write(std::size_t i) const;
+  // Write results and reports of the i-th point to the caller's arrays, or its reports alone, but not its iterations.
+  void write(std::size_t i) const { write(i, true); }
+  void write_reports(std::size_t i) const { write(i, false); }
 
   Bindings bindings;
 
@@ -26,11 +27,13 @@ class Gathered {
   struct Result {
     Points all, own;
     std::int64_t bytes, itemsize;  // of a point, of an element
+    bool is_report;
   };
 
-  Points add(const Variable& variable, const Points& all);
+  Points add(const Variable& variable, const Points& all, bool is_report);
   Points gather(const Variable& variable, const Points& all);
   std::int32_t number(int report, std::size_t i) const;
+  void write(std::size_t i, bool results) const;
 
   Vector<std::int64_t> points_;
   PointRows rows_;

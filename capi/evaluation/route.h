@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "capi/model/model.h"
 #include "capi/model/options.h"
@@ -46,6 +47,12 @@ struct Workspace {
   Vector<Copied> copied;   // these
   std::int64_t begin = 0;  // the points that `inputs` are of
   std::int64_t points = 0;
+
+  // What a route around another one keeps, its workspace among it.
+  struct Kept {
+    virtual ~Kept() = default;
+  };
+  std::unique_ptr<Kept> kept;
 
   void forget() {
     chunk.release_values();

@@ -23,6 +23,7 @@ class Routes {
   Routes& operator=(const Routes&) = delete;
 
   const Model& model() const { return *model_; }
+  const std::shared_ptr<const Model>& shared_model() const { return model_; }
   // The first that gives what is asked for.
   const Route& choose(const Request& request, const Options& options) const;
 

@@ -139,6 +139,7 @@ std::shared_ptr<Model> Model::load(const artifact::Metadata& metadata, const gra
 }
 
 graph::Runtime Model::runtime() const {
+  if (law_) return law_->runtime();
   if (!device_.is_host()) return graph::Runtime::tensors;
   for (const auto& segment : segments_)
     for (const Package* package : segment->packages())
@@ -192,6 +193,35 @@ Model::Model(artifact::Metadata metadata, const graph::Wanted& wanted)
   note_batches();
   takes_kernels_ = device_.is_host() && takes_kernels_on(wanted.runtime);
   if (!device_.is_host()) require_device();
+}
+
+Model::Model(std::shared_ptr<const Model> law, Boundary boundary)
+    : law_(std::move(law)),
+      metadata_(law_->metadata_),
+      device_(law_->device_),
+      home_(law_->home_),
+      dtype_(law_->dtype_),
+      variables_{std::move(boundary.inputs), std::move(boundary.outputs), law_->variables(Kind::parameter),
+                 law_->variables(Kind::unknown)},
+      uniform_parameters_(law_->uniform_parameters_),
+      baked_batch_(law_->baked_batch_),
+      greatest_batch_(law_->greatest_batch_),
+      limiting_package_(law_->limiting_package_),
+      options_(law_->options()) {
+  for (std::size_t i = 0; i < variables(Kind::parameter).size(); ++i) parameters_.push_back(law_->parameter(i).copy());
+  const auto derivatives = [&](Kind kind, std::vector<Derivative>& listed) {
+    Derivatives all(std::vector<std::size_t>(variables(Kind::output).size()),
+                    std::vector<std::size_t>(variables(kind).size()));
+    for (Derivative& each : listed) all.add(std::move(each));
+    all.group();
+    return all;
+  };
+  by_inputs_ = derivatives(Kind::input, boundary.by_inputs);
+  by_parameters_ = derivatives(Kind::parameter, boundary.by_parameters);
+}
+
+std::shared_ptr<Model> Model::around(std::shared_ptr<const Model> law, Boundary boundary) {
+  return std::shared_ptr<Model>(new Model(std::move(law), std::move(boundary)));
 }
 
 void Model::add_variables(Scope& scope) {

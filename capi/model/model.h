@@ -17,6 +17,13 @@
 
 namespace neml2_capi::model {
 
+// Variables and derivatives of a model that is a layer around another one, its law: a hypothesis, for example. Parameters
+// and unknowns are the law's.
+struct Boundary {
+  std::vector<Variable> inputs, outputs;
+  std::vector<Derivative> by_inputs, by_parameters;
+};
+
 // State of a model that an evaluation keeps while it runs, whatever becomes of the model meanwhile.
 struct Snapshot {
   Options options;
@@ -29,6 +36,10 @@ class Model {
  public:
   // Loads the packages. Throws Error as graph::open() does.
   static std::shared_ptr<Model> load(const artifact::Metadata& metadata, const graph::Wanted& wanted = {});
+
+  // Makes a model that shows this boundary instead of the law's. It has parameters and options of its own, which begin as
+  // the law's, and no segments: a route of its own evaluates it.
+  static std::shared_ptr<Model> around(std::shared_ptr<const Model> law, Boundary boundary);
 
   // Returns libtorch if any package runs on it.
   graph::Runtime runtime() const;
@@ -116,6 +127,7 @@ class Model {
 
  private:
   Model(artifact::Metadata metadata, const graph::Wanted& wanted);
+  Model(std::shared_ptr<const Model> law, Boundary boundary);
   static std::shared_ptr<Model> open(const artifact::Metadata& metadata, const graph::Wanted& wanted);
   static std::shared_ptr<Model> make(const artifact::Metadata& metadata, const graph::Wanted& wanted);
   void add_variables(Scope& scope);
@@ -125,6 +137,7 @@ class Model {
   void tell(double seconds) const;
   void require_device() const;
 
+  std::shared_ptr<const Model> law_;  // that this is a layer around; else null
   artifact::Metadata metadata_;
   Device device_;  // of the packages
   Device home_;    // of parameters and of all that is given

@@ -138,10 +138,15 @@ const char* Options::text(std::string_view name) const {
   return info.each[static_cast<std::size_t>(this->*info.value)];
 }
 
-Options Options::without_rescue() const {
+Options Options::in_one_thread() const {
   Options options = *this;
-  options.rescue_ = 0;
   options.threads_ = 1;
+  return options;
+}
+
+Options Options::without_rescue() const {
+  Options options = in_one_thread();
+  options.rescue_ = 0;
   return options;
 }
 

@@ -52,6 +52,8 @@ class Options {
   int threads() const { return static_cast<int>(threads_); }
   // Returns the most solves by which a point that did not converge is rescued.
   std::int64_t rescue() const { return static_cast<std::int64_t>(rescue_); }
+  // Returns the options for a part of an evaluation, in the thread that has it.
+  Options in_one_thread() const;
   // Return the options of these solves, for one thread, and of the points that are left.
   Options in_rescue() const;
   Options without_rescue() const;

@@ -21,6 +21,19 @@ RUNTIMES = {
 #: The names of runtimes by their numbers.
 RUNTIME_NAMES = {number: name for name, number in RUNTIMES.items()}
 
+#: The numbers of strain measures and of stresses by their names.
+STRAIN_MEASURES = {
+    "logarithmic": lib.NEML2_STRAIN_LOGARITHMIC,
+    "green_lagrange": lib.NEML2_STRAIN_GREEN_LAGRANGE,
+    "corotational": lib.NEML2_STRAIN_COROTATIONAL,
+}
+STRESS_MEASURES = {
+    "pk1": lib.NEML2_STRESS_PK1,
+    "cauchy": lib.NEML2_STRESS_CAUCHY,
+    "pk2": lib.NEML2_STRESS_PK2,
+    "kirchhoff": lib.NEML2_STRESS_KIRCHHOFF,
+}
+
 _DEVICES = {"cuda": lib.NEML2_DEVICE_CUDA, "opencl": lib.NEML2_DEVICE_OPENCL}
 
 #: What structures point to: a structure of cffi does not keep it alive.
@@ -55,6 +68,23 @@ def runtime_code(name: str) -> int:
     if code is not None:
         return int(code)
     raise unknown_name("runtime", str(name), RUNTIMES)
+
+
+def measure_codes(strain: str | None, stress: str | None) -> tuple[int, int]:
+    """The numbers of a strain measure and of its stress; None for none, and for the default."""
+    for kind, name, all_ in (
+        ("strain measure", strain, STRAIN_MEASURES),
+        ("stress measure", stress, STRESS_MEASURES),
+    ):
+        if name is not None and name not in all_:
+            raise unknown_name(kind, str(name), all_)
+    if strain is None and stress is not None:
+        raise FatalError(
+            "a stress measure belongs to a strain measure: give strain_measure=, too",
+            lib.NEML2_ERROR_ARGUMENT,
+            "stress_measure",
+        )
+    return STRAIN_MEASURES[strain] if strain else 0, STRESS_MEASURES[stress] if stress else 0
 
 
 def device_code(name: str) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from neml2_capi._ffi.inspection import device_code, runtime_code, sized
+from neml2_capi._ffi.inspection import device_code, measure_codes, runtime_code, sized
 from neml2_capi._ffi.library import ffi
 from neml2_capi._ffi.strings import c_string
 from neml2_capi._ffi.tensor import dtype_code
@@ -20,9 +20,15 @@ def native_source(
     device: str | None = None,
     runtime: str = "auto",
     scheduler: Any = ffi.NULL,
+    strain_measure: str | None = None,
+    stress_measure: str | None = None,
+    material_axes: bool = False,
+    strain: str | None = None,
+    stress: str | None = None,
 ) -> Any:
     """A neml2_source; the texts and bytes that it points to live as long as it."""
     kind, index = (0, 0) if device is None else device_code(device)
+    measure, of_stress = measure_codes(strain_measure, stress_measure)
     return sized(
         "neml2_source",
         path=_text(path),
@@ -34,6 +40,11 @@ def native_source(
         device=kind,
         device_index=index,
         runtime=runtime_code(runtime),
+        strain=_text(strain),
+        stress=_text(stress),
+        strain_measure=measure,
+        stress_measure=of_stress,
+        material_axes=int(material_axes),
     )
 
 

@@ -48,6 +48,12 @@ class InPython(Opened):
                 "has no scheduler: leave scheduler= out, or load the model without engine='python'",
                 "scheduler",
             )
+        if source.view.strain_measure or source.view.material_axes:
+            raise _refused(
+                "evaluates laws as they are: leave strain_measure= and material_axes= out, or load "
+                "the model without engine='python'",
+                "strain_measure",
+            )
         super().__init__(source._replace(runtime="builtin"), kind)
         self._engine = Engine(attributes(self.describe()), self.signature)
 

@@ -21,7 +21,7 @@ from neml2_capi.model.native import Native
 from neml2_capi.model.opened import Opened
 from neml2_capi.model.parameters import Parameters
 from neml2_capi.model.scheduler import Scheduler
-from neml2_capi.model.source import Source, source_of
+from neml2_capi.model.source import Source, View, source_of
 from neml2_capi.model.state import State, batch_of
 
 _Self = TypeVar("_Self", bound="Model")
@@ -62,6 +62,11 @@ class Model(Functions, Described):
         engine: str = "native",
         runtime: str = "auto",
         scheduler: Scheduler | None = None,
+        strain_measure: str | None = None,
+        stress_measure: str | None = None,
+        material_axes: bool = False,
+        strain: str | None = None,
+        stress: str | None = None,
     ) -> None:
         """Load an artifact of NEML2 3.0.0 to 3.1.
 
@@ -92,14 +97,28 @@ class Model(Functions, Described):
         scheduler
             The devices over which points are spread, in place of `device` and `runtime`; what
             becomes of it later does not count.
+        strain_measure
+            How a law of small strain is given large ones: "logarithmic", "green_lagrange" or
+            "corotational". The model then has the input `deformation_gradient`, (*B, 3, 3), in
+            place of the strain, and gives the strain and another stress, too:
+            docs/large-deformation.md.
+        stress_measure
+            That stress: "pk1", the default, for the output `pk1_stress`, "cauchy", "pk2" or
+            "kirchhoff".
+        material_axes
+            Whether the law is in axes of its own: the input `material_axes`, (*B, 3, 3), has their
+            unit vectors as rows, and tensors are turned to them and back.
+        strain, stress
+            The input and the output that the strain measure is about, if their names do not tell.
 
         Raises
         ------
         FatalError
             The artifact cannot be loaded; the message says why.
         """
+        view = View(strain_measure, stress_measure, material_axes, strain, stress)
         where = absolute(artifact_root)
-        self._load(source_of(where, None, device, dtype, runtime, scheduler), engine)
+        self._load(source_of(where, None, device, dtype, runtime, scheduler, view), engine)
 
     @classmethod
     def from_stub(
@@ -111,6 +130,11 @@ class Model(Functions, Described):
         *,
         runtime: str = "auto",
         scheduler: Scheduler | None = None,
+        strain_measure: str | None = None,
+        stress_measure: str | None = None,
+        material_axes: bool = False,
+        strain: str | None = None,
+        stress: str | None = None,
     ) -> _Self:
         """Load a model of a HIT stub, the <name>_aoti.i that stands beside an artifact.
 
@@ -130,6 +154,8 @@ class Model(Functions, Described):
             As in Model.
         scheduler
             As in Model.
+        strain_measure, stress_measure, material_axes, strain, stress
+            As in Model.
 
         Returns
         -------
@@ -142,7 +168,9 @@ class Model(Functions, Described):
             There is no such file or model, or it cannot be loaded.
         """
         model = cls.__new__(cls)
-        model._load(source_of(absolute(stub), name, device, dtype, runtime, scheduler), "native")
+        view = View(strain_measure, stress_measure, material_axes, strain, stress)
+        source = source_of(absolute(stub), name, device, dtype, runtime, scheduler, view)
+        model._load(source, "native")
         return model
 
     def _load(self, source: Source, engine: str) -> None:

@@ -178,11 +178,18 @@ def _opened(source: Source) -> Any:
             dtype=source.dtype,
             device=source.device,
             runtime=source.runtime,
+            **source.view._asdict(),
         )
         load([source.runtime], lambda: lib.neml2_model_open(owner, given))
         return owner
     scheduler = Scheduler(source.devices)._open()
-    given = native_source(source.path, name=source.name, dtype=source.dtype, scheduler=scheduler[0])
+    given = native_source(
+        source.path,
+        name=source.name,
+        dtype=source.dtype,
+        scheduler=scheduler[0],
+        **source.view._asdict(),
+    )
     runtimes = [device.runtime for device in source.devices]
     load(runtimes, lambda: lib.neml2_model_open(owner, given))
     return owner

@@ -11,6 +11,17 @@ from neml2_capi._ffi.library import lib
 from neml2_capi.model.scheduler import Device, Scheduler, not_a_scheduler
 
 
+class View(NamedTuple):
+    """What a model shows of its law: by another strain, or in other axes."""
+
+    strain_measure: str | None = None
+    stress_measure: str | None = None
+    material_axes: bool = False
+    #: What strain and stress are called, if they are not found.
+    strain: str | None = None
+    stress: str | None = None
+
+
 class Source(NamedTuple):
     """Arguments by which a model was loaded."""
 
@@ -23,15 +34,22 @@ class Source(NamedTuple):
     runtime: str = "auto"
     #: Devices of the scheduler, if there is one.
     devices: tuple[Device, ...] | None = None
+    view: View = View()
 
 
 def source_of(
-    path: str, name: str | None, device: Any, dtype: Any, runtime: str, scheduler: Scheduler | None
+    path: str,
+    name: str | None,
+    device: Any,
+    dtype: Any,
+    runtime: str,
+    scheduler: Scheduler | None,
+    view: View,
 ) -> Source:
     """Source of a model, by the arguments of Model()."""
     target = _target(device, dtype)
     if scheduler is None:
-        return Source(path, name, *target, runtime)
+        return Source(path, name, *target, runtime, view=view)
     if not isinstance(scheduler, Scheduler):
         raise not_a_scheduler(scheduler)
     if target[0] is not None or runtime != "auto":
@@ -41,7 +59,7 @@ def source_of(
             lib.NEML2_ERROR_ARGUMENT,
             "device" if target[0] else "runtime",
         )
-    return Source(path, name, *target, devices=scheduler.devices)
+    return Source(path, name, *target, devices=scheduler.devices, view=view)
 
 
 def _target(device: Any, dtype: Any) -> tuple[str | None, str | None]:
