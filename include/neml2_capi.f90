@@ -791,22 +791,26 @@ contains
   ! Load the artifact at `path`, the folder that holds metadata.json, or the model `name` of a HIT stub, the
   ! <name>_aoti.i file that neml2-compile writes beside it. `dtype` is neml2_float64, `device` neml2_device_cpu and
   ! `runtime` neml2_runtime_auto unless given; with a `scheduler`, which has one device at least, its devices are taken,
-  ! and later changes of it do not count. What was loaded before is replaced on success and kept on failure:
+  ! and later changes of it do not count. A `strain_measure`, neml2_strain_logarithmic for example, goes around a law of
+  ! small strain, with the stress of `stress_measure`; `material_axes` turn tensors by an input of each point. The `strain`
+  ! and the `stress` are found unless given. What was loaded before is replaced on success and kept on failure:
   ! neml2_error_file if a file is missing, neml2_error_artifact if it is not what it should be,
   ! neml2_error_unsupported if it was not compiled for this device, type or processor.
-  != model_load: model_open -> self, path, [name], [dtype], [device], [device_index], [runtime], [scheduler]
-  subroutine model_load(self, path, stat, errmsg, name, dtype, device, device_index, runtime, scheduler)
+  != model_load: model_open -> self, path, [name], [dtype], [device], [device_index], [runtime], [scheduler], [strain_measure], [stress_measure], [material_axes], [strain], [stress]
+  subroutine model_load(self, path, stat, errmsg, name, dtype, device, device_index, runtime, scheduler, &
+      strain_measure, stress_measure, material_axes, strain, stress)
     class(neml2_model), intent(inout) :: self
     character(*), intent(in) :: path
-    character(*), intent(in), optional :: name
-    integer(int32), intent(in), optional :: dtype, device, device_index, runtime
+    character(*), intent(in), optional :: name, strain, stress
+    integer(int32), intent(in), optional :: dtype, device, device_index, runtime, strain_measure, stress_measure, &
+      material_axes
     class(object), intent(in), optional :: scheduler
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     type(c_ptr) :: c_self
     type(c_source) :: source
-    character(kind=c_char, len=:), allocatable, target :: c_path, c_name
+    character(kind=c_char, len=:), allocatable, target :: c_path, c_name, c_strain, c_stress
     c_self = c_null_ptr
     c_path = c_text(path)
     source%path = c_loc(c_path)
@@ -816,6 +820,13 @@ contains
     if (present(device)) source%device = device
     if (present(device_index)) source%device_index = device_index
     if (present(runtime)) source%runtime = runtime
+    if (present(strain_measure)) source%strain_measure = strain_measure
+    if (present(stress_measure)) source%stress_measure = stress_measure
+    if (present(material_axes)) source%material_axes = material_axes
+    if (present(strain)) c_strain = c_text(strain)
+    if (present(strain)) source%strain = c_loc(c_strain)
+    if (present(stress)) c_stress = c_text(stress)
+    if (present(stress)) source%stress = c_loc(c_stress)
     outcome = neml2_ok
     call choose(source, scheduler, outcome)
     if (outcome == neml2_ok) outcome = c_model_open(c_self, source)

@@ -748,6 +748,26 @@ class Source {
     return *this;
   }
 
+  /** Around a law of small strain, one of NEML2_STRAIN_*, and the stress that is made of the law's, NEML2_STRESS_*. */
+  Source& strain_measure(int32_t measure, int32_t stress = NEML2_STRESS_PK1) {
+    source_.strain_measure = measure;
+    source_.stress_measure = stress;
+    return *this;
+  }
+
+  /** Whether tensors are turned by an input `material_axes` of each point. */
+  Source& material_axes(bool turned = true) {
+    source_.material_axes = turned ? 1 : 0;
+    return *this;
+  }
+
+  /** The input that is the strain, and the output that is the stress, unless their names tell. */
+  Source& tensors(std::string strain, std::string stress) {
+    strain_ = std::move(strain);
+    stress_ = std::move(stress);
+    return *this;
+  }
+
   /** The devices to spread points over, borrowed until the model is open; later changes of them do not count. */
   Source& scheduler(const Scheduler& devices);
 
@@ -757,11 +777,13 @@ class Source {
     source.size = sizeof source;
     source.path = path_ ? path_->c_str() : nullptr;
     source.name = name_ ? name_->c_str() : nullptr;
+    source.strain = strain_ ? strain_->c_str() : nullptr;
+    source.stress = stress_ ? stress_->c_str() : nullptr;
     return source;
   }
 
  private:
-  std::optional<std::string> path_, name_;
+  std::optional<std::string> path_, name_, strain_, stress_;
   neml2_source source_{};
 };
 

@@ -1,5 +1,6 @@
 #include "capi/deformation/measure.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace neml2_capi::deformation {
@@ -65,14 +66,35 @@ Dense<6, 9> Deformation::strain_slope() const {
   return product<6, 6, 9>(turned(turn_, differences), slope);
 }
 
-// d S / d T, where S is the second Piola-Kirchhoff stress and T the law's.
-Dense<6, 6> Deformation::of_law_to_second() const {
-  if (measure_ == Measure::green_lagrange) return turn_of_six(unit);
+// d S / d T in the axes of the stretches, where it is diagonal, with the second Piola-Kirchhoff stress S and the law's T.
+Six Deformation::factors_to_second() const {
   const auto& c = spectrum_.values;
-  return turned(turn_, by_component([&](std::size_t i, std::size_t j) {
-                  return measure_ == Measure::logarithmic ? 2 * difference_of_logarithm(c[i], c[j])
-                                                          : volume_ / std::sqrt(c[i] * c[j]);
-                }));
+  return by_component([&](std::size_t i, std::size_t j) {
+    return measure_ == Measure::logarithmic ? 2 * difference_of_logarithm(c[i], c[j])
+                                            : volume_ / std::sqrt(c[i] * c[j]);
+  });
+}
+
+Dense<6, 6> Deformation::of_law_to_second() const {
+  return measure_ == Measure::green_lagrange ? turn_of_six(unit) : turned(turn_, factors_to_second());
+}
+
+Six Deformation::stress_of_law(Stress given, const Dense<9, 1>& stress) const {
+  Six symmetric;
+  std::copy_n(stress.begin(), 6, symmetric.begin());
+  const Matrix back = inverse(gradient_);
+  Six second = symmetric;
+  if (given == Stress::pk1) {
+    second = to_six(multiply(back, stress));
+  } else if (given != Stress::pk2) {
+    if (given == Stress::cauchy)
+      for (double& each : symmetric) each *= volume_;
+    second = to_six(multiply(multiply(back, to_matrix(symmetric)), transpose(back)));
+  }
+  if (measure_ == Measure::green_lagrange) return second;
+  Six factors = factors_to_second();
+  for (double& each : factors) each = 1 / each;
+  return product<6, 6, 1>(turned(turn_, factors), second);
 }
 
 Six Deformation::second_piola(const Six& of_law) const {

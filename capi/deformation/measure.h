@@ -31,6 +31,9 @@ class Deformation {
   // The law's stress becomes the second Piola-Kirchhoff stress, and that any of them: the first size_of() numbers.
   Dense<9, 1> stress(Stress wanted, const Six& of_law) const;
 
+  // Returns the law's stress of another one, its first size_of() numbers: the inverse.
+  Six stress_of_law(Stress given, const Dense<9, 1>& stress) const;
+
   // Derivatives of a stress by the law's, where F stays, and by F, where the law's stays: the first size_of() rows.
   struct Slopes {
     Dense<9, 6> by_law;
@@ -40,6 +43,7 @@ class Deformation {
 
  private:
   Six second_piola(const Six& of_law) const;
+  Six factors_to_second() const;
   Dense<6, 6> of_law_to_second() const;
   Dense<6, 6> second_slope(const Six& of_law) const;
   Dense<9, 6> second_to(Stress wanted) const;

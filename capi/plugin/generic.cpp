@@ -12,6 +12,7 @@
 
 #include "capi/plugin/arguments.h"
 #include "capi/plugin/fatal.h"
+#include "capi/plugin/generic_large.h"
 #include "capi/plugin/material.h"
 #include "capi/plugin/point.h"
 #include "capi/plugin/reversible.h"
@@ -170,7 +171,8 @@ extern "C" __attribute__((visibility("default"))) int NEML2_Tridimensional(neml2
   using namespace neml2_capi::plugin;
   if (!data) return -1;
   try {
-    return evaluate(*data);
+    const Mapping& map = only_material().mapping;
+    return map.strain_measure.empty() ? evaluate(*data) : evaluate_large(*data, map, evaluate);
   } catch (const std::exception& error) {
     tell(*data, words_of(error));
     return -1;

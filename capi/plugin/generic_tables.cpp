@@ -71,6 +71,15 @@ void add(unsigned short& count, const char** names, const std::string& name) {
   names[count++] = (new std::string(name))->c_str();  // they stay with the library
 }
 
+// A law with a strain measure is a behaviour of large strain: F in, Cauchy's stress out, unless MGIS asks for others.
+void show_large_strain() {
+  constexpr int tensor = 3;
+  NEML2_BehaviourType = 2;
+  NEML2_BehaviourKinematic = 3;
+  NEML2_Gradients[0] = NEML2_TangentOperatorBlocks[1] = "DeformationGradient";
+  NEML2_GradientsTypes[0] = tensor;
+}
+
 // The tables, before any host reads them.
 [[gnu::constructor]] void fill_tables() {
   try {
@@ -81,6 +90,8 @@ void add(unsigned short& count, const char** names, const std::string& name) {
     }
     const Mapping& map = mappings.front();
     NEML2_TemperatureRemovedFromExternalStateVariables = !map.temperature.empty();
+    if (map.symmetry == "orthotropic") NEML2_SymmetryType = NEML2_ElasticSymmetryType = 1;
+    if (!map.strain_measure.empty()) show_large_strain();
     NEML2_ComputesInternalEnergy = !map.stored_energy.empty();
     NEML2_ComputesDissipatedEnergy = !map.dissipated_energy.empty();
     for (const Variable& parameter : map.parameters)

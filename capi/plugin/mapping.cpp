@@ -38,6 +38,8 @@ Mapping mapping_of(const Json& json) {
   mapping.stress = json.at("stress").text();
   mapping.time = json.at("time").text();
   mapping.temperature = json.at("temperature").text();
+  mapping.strain_measure = json.at("strain_measure").text();
+  mapping.symmetry = json.at("symmetry").text();
   mapping.stored_energy = json.at("stored_energy").text();
   mapping.dissipated_energy = json.at("dissipated_energy").text();
   mapping.states = variables(json.at("states"), "statev");

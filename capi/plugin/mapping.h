@@ -28,7 +28,9 @@ struct Constant {
 
 struct Mapping {
   std::string material, host, strain, stress, time, temperature;  // "" if there is none
-  std::string stored_energy, dissipated_energy;                   // outputs, per volume; "" if there is none
+  std::string strain_measure;                    // around the law, for hosts that pass F: logarithmic and so on
+  std::string symmetry;                          // of the material: isotropic or orthotropic
+  std::string stored_energy, dissipated_energy;  // outputs, per volume; "" if there is none
   std::vector<Variable> states, parameters, fields;
   std::vector<Constant> constants;
   std::vector<std::pair<std::string, double>> options;

@@ -2,7 +2,9 @@
 //
 // Given are the strain at the beginning and the end of the increment, time, temperature and predefined fields. If
 // STRESS and STRAN come turned by DROT, STATEV is turned here. In a finite-strain analysis that is a law in the frame
-// that turns with the material, of logarithmic strain and Cauchy stress.
+// that turns with the material, of logarithmic strain and Cauchy stress. A mapping with a strain measure takes DFGRD0 and
+// DFGRD1 instead.
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <string>
@@ -11,6 +13,7 @@
 #include "capi/plugin/arguments.h"
 #include "capi/plugin/fatal.h"
 #include "capi/plugin/hosts.h"
+#include "capi/plugin/large_strain.h"
 #include "capi/plugin/material.h"
 #include "capi/plugin/point.h"
 
@@ -23,7 +26,7 @@ constexpr Words WORDS{"STRAN", "STRAN + DSTRAN", "STRESS",       "STATEV", "PROP
 // The arguments of UMAT that are used.
 struct Arguments {
   double *stress, *statev, *ddsdde, *sse, *spd;
-  const double *stran, *dstran, *time, *dtime, *temp, *dtemp, *predef, *dpred, *props, *drot;
+  const double *stran, *dstran, *time, *dtime, *temp, *dtemp, *predef, *dpred, *props, *drot, *dfgrd0, *dfgrd1;
   double* pnewdt;
   const char* cmname;
   int ndi, nshr, ntens, nstatv, nprops;
@@ -122,8 +125,7 @@ void give_up(const Arguments& a, const Material& m, const Host& host, Workspace&
   if (!host.ignores_failures) stand_still(a, m, *host.convention, w);
 }
 
-void evaluate(const Arguments& a) {
-  const Material& m = material(a.cmname);
+void evaluate(const Arguments& a, const Material& m) {
   const Host& host = host_of(m, a.pnewdt);
   check(a, m.mapping);
   Workspace& w = workspace(m, 1, Purpose::TANGENT);
@@ -135,6 +137,75 @@ void evaluate(const Arguments& a) {
     give_up(a, m, host, w);
 }
 
+using deformation::Dense;
+using deformation::Matrix;
+using deformation::Six;
+
+// Fortran's tensors are column by column.
+Matrix matrix_of(const double* from) {
+  Matrix matrix;
+  std::copy_n(from, 9, matrix.begin());
+  return deformation::transpose(matrix);
+}
+
+// A law with a strain measure: of the deformation gradients instead of STRAN, in axes that do not turn. STRESS comes turned
+// by DROT, and is turned back.
+void evaluate_large(const Arguments& a, const Material& m) {
+  const Host& host = host_of(m, a.pnewdt);
+  if (!host.turns)
+    refuse(std::string("the mapping has a strain measure, and ") + host.name +
+           " passes no deformation gradient for it: make the library without.");
+  const Convention& c = *host.convention;
+  const int six = 6, shears = 3;
+  const Matrix before = matrix_of(a.dfgrd0), now = matrix_of(a.dfgrd1), turn = matrix_of(a.drot);
+  if (!LargeStrain::reason_against(now).empty()) {
+    constexpr double halve = 0.5;
+    *a.pnewdt = std::min(*a.pnewdt, halve);
+    return;
+  }
+  const LargeStrain of(measure_of(m.mapping), before, now);
+  Six given;
+  to_model(c, c.stress, a.stress, a.ntens, 1, given.data());
+  given = deformation::to_six(
+      deformation::multiply(deformation::multiply(deformation::transpose(turn), deformation::to_matrix(given)), turn));
+  Dense<9, 1> cauchy{};
+  std::copy(given.begin(), given.end(), cauchy.begin());
+  double stran[6], dstran[6], stress[6], ddsdde[36], pnewdt = 1;
+  to_host(c, c.strain, of.old_strain().data(), six, 1, stran);
+  to_host(c, c.strain, of.strain().data(), six, 1, dstran);
+  for (int i = 0; i < six; ++i) dstran[i] -= stran[i];
+  to_host(c, c.stress, of.old_stress(deformation::Stress::cauchy, cauchy).data(), six, 1, stress);
+  Arguments law = a;
+  law.stress = stress;
+  law.stran = stran;
+  law.dstran = dstran;
+  law.ddsdde = ddsdde;
+  law.drot = deformation::unit.data();
+  law.pnewdt = &pnewdt;
+  law.nshr = shears;
+  law.ntens = six;
+  evaluate(law, m);
+  *a.pnewdt = std::min(*a.pnewdt, pnewdt);
+  if (pnewdt < 1) return;
+  Six of_law;
+  Dense<6, 6> stiffness;
+  to_model(c, c.stress, stress, six, 1, of_law.data());
+  const auto factor = [&](int i, int j) { return (i < 3 ? 1 : c.stress) * (j < 3 ? 1 : 1 / c.strain); };
+  for (int i = 0; i < six; ++i)
+    for (int j = 0; j < six; ++j)
+      stiffness[std::size_t(6 * c.place[i] + c.place[j])] = ddsdde[i + 6 * j] * factor(i, j);
+  to_host(c, c.stress, of.stress(deformation::Stress::cauchy, of_law).data(), a.ntens, 1, a.stress);
+  const Dense<6, 6> tangent = of.of_jaumann(of_law, stiffness);
+  for (int j = 0; j < a.ntens; ++j)
+    for (int i = 0; i < a.ntens; ++i)
+      a.ddsdde[i + j * a.ntens] = tangent[std::size_t(6 * c.place[i] + c.place[j])] / factor(i, j);
+}
+
+void evaluate(const Arguments& a) {
+  const Material& m = material(a.cmname);
+  m.mapping.strain_measure.empty() ? evaluate(a, m) : evaluate_large(a, m);
+}
+
 }  // namespace
 }  // namespace neml2_capi::plugin
 
@@ -143,11 +214,11 @@ extern "C" __attribute__((visibility("default"))) void umat_(
     double*, const double* stran, const double* dstran, const double* time, const double* dtime, const double* temp,
     const double* dtemp, const double* predef, const double* dpred, const char* cmname, const int* ndi, const int* nshr,
     const int* ntens, const int* nstatv, const double* props, const int* nprops, const double*, const double* drot,
-    double* pnewdt) {
+    double* pnewdt, const double*, const double* dfgrd0, const double* dfgrd1) {
   using namespace neml2_capi::plugin;
   try {
-    evaluate({stress, statev, ddsdde, sse,  spd,    stran,  dstran, time,  dtime,  temp,    dtemp,
-              predef, dpred,  props,  drot, pnewdt, cmname, *ndi,   *nshr, *ntens, *nstatv, *nprops});
+    evaluate({stress, statev, ddsdde, sse,    spd,    stran,  dstran, time, dtime, temp,   dtemp,   predef,
+              dpred,  props,  drot,   dfgrd0, dfgrd1, pnewdt, cmname, *ndi, *nshr, *ntens, *nstatv, *nprops});
   } catch (const std::exception& error) {
     fatal("UMAT", cmname, error);
   }

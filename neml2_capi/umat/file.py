@@ -16,6 +16,8 @@ from neml2_capi.umat.properties import (
     ENERGIES,
     HOSTS,
     KEYS,
+    STRAIN_MEASURES,
+    SYMMETRIES,
     Constant,
     Field,
     Mapping,
@@ -135,6 +137,15 @@ def check(mapping: Mapping, model: Model) -> None:
     """Raise PluginError if an input has no argument, or two states share one."""
     if mapping.host and mapping.host not in HOSTS:
         raise PluginError(f"There is no host {mapping.host!r}; it can be {', '.join(HOSTS)}.")
+    for key, names in (("strain_measure", STRAIN_MEASURES), ("symmetry", SYMMETRIES)):
+        if (name := getattr(mapping, key)) and name not in names:
+            raise PluginError(f"There is no {key} {name!r}; it can be {', '.join(names)}.")
+    if mapping.strain_measure and mapping.host in ("calculix", "kratos"):
+        raise PluginError(
+            f"The host {mapping.host} passes no deformation gradient that a strain measure needs: "
+            "leave strain_measure out. CalculiX itself passes the logarithmic strain to "
+            "@ABAQUSNL_."
+        )
     pair = (mapping.stress, mapping.strain)
     if pair not in {(d.output, d.variable) for d in model.derivatives}:
         raise PluginError(

@@ -20,6 +20,8 @@ from neml2_capi._ffi.variables import Variable, Variables
 
 #: Outputs that are energies per volume.
 ENERGIES = ("stored_energy", "dissipated_energy")
+STRAIN_MEASURES = ("logarithmic", "green_lagrange", "corotational")
+SYMMETRIES = ("isotropic", "orthotropic")
 HOSTS = ("abaqus", "calculix", "kratos")
 # Kinds of states, and how STATEV holds them, by type.
 KINDS = {
@@ -230,6 +232,14 @@ class Mapping:
     strain: str = _said("the input that is the strain", "STRAN + DSTRAN", default="strain")
     time: str = _said("the input that is the time", "TIME(2) + DTIME")
     temperature: str = _said("the input that is the temperature", "TEMP + DTEMP")
+    strain_measure: str = _said(
+        f"{', '.join(STRAIN_MEASURES)}: around the law, for hosts that pass F; none by default",
+        "DFGRD0, DFGRD1",
+        drafted=False,
+    )
+    symmetry: str = _said(
+        f"{' or '.join(SYMMETRIES)}: whether MGIS turns what it passes", drafted=False
+    )
     stored_energy: str = _said("an output, per volume", "SSE", drafted=False)
     dissipated_energy: str = _said("an output, per volume", "SPD", drafted=False)
     host: str = _said(f"{', '.join(HOSTS)}; by default as it behaves", drafted=False)

@@ -88,6 +88,16 @@ void a_turn_of_corotational_stress_is_cauchys() {
   for (std::size_t i = 0; i < 6; ++i) expect_near(cauchy[i], six[i], 1e-14, "Cauchy's stress is turned");
 }
 
+void the_laws_stress_is_found_again() {
+  const Matrix f = {1.1, 0.9, 0.2, -0.3, 0.8, 0.1, 0.05, 0.4, 1.4};
+  for (const Measure measure : measures)
+    for (const Stress stress : stresses) {
+      const Deformation of(measure, f);
+      const Six t = elastic(of.strain()), again = of.stress_of_law(stress, of.stress(stress, t));
+      for (std::size_t i = 0; i < 6; ++i) expect_near(again[i], t[i], 1e-13, "the law's stress");
+    }
+}
+
 // A rotation after the deformation, of 90 degrees too, turns all stresses and changes no strain.
 void stresses_are_objective() {
   const Matrix f = {1.1, 0.9, 0.2, -0.3, 0.8, 0.1, 0.05, 0.4, 1.4};
@@ -178,6 +188,7 @@ int main() {
   simple_shear_has_its_closed_form();
   stretching_has_its_closed_form();
   a_turn_of_corotational_stress_is_cauchys();
+  the_laws_stress_is_found_again();
   stresses_are_objective();
   slopes_are_those_of_differences();
   differences_do_not_cancel();
