@@ -21,6 +21,7 @@ _COMMANDS = {
     "build-packages": "Compile the packages of an artifact again, for another machine or system.",
     "run": "Drive a model through time, as a small file says.",
     "verify": "Compare what a law gives with what is expected, as a small file says.",
+    "fit": "Fit constants of an artifact to measurements, as a small file says.",
     "bench": "How long an artifact takes per material point on this machine.",
     "replay": "Make a failed call again, and show Newton's method at the points that failed.",
     "plugin": "Make one shared object for the programs that load a user material.",

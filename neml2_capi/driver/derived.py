@@ -27,8 +27,9 @@ class Derived(Mapping[str, Any]):
         """The derivative of an output at all times by what is constant over time.
 
         It is carried along with the state through all increments, for all names that
-        drive(derivatives=[...]) was given at once. Components that a control found move with the
-        constants (implicit function theorem), and so do the increments of steps that were cut.
+        drive(derivatives=[...]) was given and all outputs that are recorded at once. Components
+        that a control found move with the constants (implicit function theorem), and
+        so do the increments of steps that were cut.
         Derivatives are computed when they are asked for first, with the model that was driven.
 
         Parameters
@@ -53,13 +54,11 @@ class Derived(Mapping[str, Any]):
             A law has no derivative at some step, as where it begins to flow.
         """
         gradients = self._derived(output)
-        if output not in self._slopes:
-            self._slopes[output] = {}
-        known = self._slopes[output]
-        if by not in known:
+        if by not in self._slopes.get(output, {}):
             wanted = dict.fromkeys([*gradients.constants, by])
-            known |= gradients.forward([output], wanted, memory)[output]
-        return known[by]
+            recorded = [name for name in gradients.outputs if name in self]
+            self._slopes |= gradients.forward(recorded, wanted, memory)
+        return self._slopes[output][by]
 
     def gradient(
         self, cotangents: Mapping[str, Any], *, memory: int = MEMORY

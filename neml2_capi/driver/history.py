@@ -121,7 +121,8 @@ class History:
         for name, force in self.forces.items():
             if force is self.clock:
                 time = rows[0] + fraction * (rows[min(1, len(rows) - 1)] - rows[0])
-                given[name][...] = self._row(np.asarray(time), ())[None, points]
+                row = np.broadcast_to(self._row(np.asarray(time), ()), (self.points,))
+                given[name] = row[None, points].astype(given[name].dtype)
         return given
 
     def _series(self, name: str) -> tuple[Series | None, int]:

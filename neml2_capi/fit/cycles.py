@@ -1,0 +1,111 @@
+"""Cycles of a test: reversals, peaks, ratcheting, loop areas."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+
+def reversals(signal: ArrayLike) -> NDArray[np.int64]:
+    """The rows at which a signal turns, and its last row.
+
+    Parameters
+    ----------
+    signal : array (n,)
+        What is prescribed over time; where it is held, the first row counts.
+
+    Returns
+    -------
+    array (m,) of int
+        Rows, increasing.
+    """
+    values = np.asarray(signal, float)
+    steps = np.diff(values)
+    moving = np.flatnonzero(steps)
+    if not len(moving):
+        return np.array([len(values) - 1])
+    signs = np.sign(steps[moving])
+    turns = np.flatnonzero(signs[1:] != signs[:-1])
+    return np.append(moving[turns] + 1, moving[-1] + 1)
+
+
+class Cycle(NamedTuple):
+    """One cycle of a test, from a reversal to the next but one."""
+
+    #: Rows of its first and its last point, and of its extremes.
+    first: int
+    last: int
+    highest: int
+    lowest: int
+    #: Greatest and least value of what responds.
+    maximum: float
+    minimum: float
+    #: The mean of both: the ratcheting strain, or the mean stress.
+    mean: float
+    #: Half of their distance.
+    amplitude: float
+    #: Area of the loop of stress over strain: the work that is dissipated, MJ/m^3 for MPa.
+    area: float
+
+
+def cycles(strain: ArrayLike, stress: ArrayLike, control: str = "strain") -> list[Cycle]:
+    """The cycles of a test, one after another.
+
+    Parameters
+    ----------
+    strain, stress : array (n,)
+        A component of each over time.
+    control
+        "strain" or "stress": which was prescribed. Extremes are those of the other.
+
+    Returns
+    -------
+    list of Cycle
+        From each reversal to the next but one; the virgin loading is none.
+    """
+    eps, sigma = np.asarray(strain, float), np.asarray(stress, float)
+    signal, response = (eps, sigma) if control == "strain" else (sigma, eps)
+    turns, found = reversals(signal), []
+    for first, last in zip(turns[:-2:2], turns[2::2], strict=False):
+        part = response[first : last + 1]
+        if not np.isfinite(part).any():
+            continue
+        highest = first + int(np.nanargmax(part))
+        lowest = first + int(np.nanargmin(part))
+        high, low = float(response[highest]), float(response[lowest])
+        x, y = eps[first : last + 1], sigma[first : last + 1]
+        area = abs(float(np.sum(np.diff(x) * (y[1:] + y[:-1]) / 2)))
+        found.append(
+            Cycle(
+                int(first),
+                int(last),
+                highest,
+                lowest,
+                high,
+                low,
+                (high + low) / 2,
+                (high - low) / 2,
+                area,
+            )
+        )
+    return found
+
+
+def ratcheting(strain: ArrayLike, stress: ArrayLike) -> Array:
+    """The ratcheting strain of each cycle of a stress-driven test: the mean of its extremes.
+
+    Parameters
+    ----------
+    strain, stress : array (n,)
+        A component of each over time.
+
+    Returns
+    -------
+    array (cycles,)
+        Mean strains; their differences are the ratcheting per cycle.
+    """
+    return np.array([cycle.mean for cycle in cycles(strain, stress, "stress")])

@@ -1,0 +1,349 @@
+"""One test of a material: what was prescribed, and what was measured."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neml2_capi.driver.arguments import check_text, wrong
+from neml2_capi.fit import cycles
+from neml2_capi.fit.tables import read_csv, read_frame
+
+Array = NDArray[np.float64]
+
+#: What residuals are made of.
+LOSSES = ("values", "curve", "peaks", "ratcheting")
+#: The test is pulled along x, if components are not named.
+_ALONG = "xx"
+#: More than any strain of a law of small strains: it is in percent.
+_LARGEST_STRAIN = 0.4
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A test in which a strain or a stress was prescribed, and the other one measured.
+
+    Stresses that are neither prescribed nor beside a prescribed strain vanish: a strain xx alone is
+    a tension test, xx and xy one of a tube. What was measured may have NaN: it was not seen there.
+    """
+
+    #: In messages and figures.
+    name: str
+    #: (n,) increasing, s.
+    t: Array
+    #: Components over time by name, the tensor's: {"xx": (n,)}.
+    strain: dict[str, Array]
+    #: As strain, in the units of the model, MPa mostly.
+    stress: dict[str, Array]
+    #: "strain" or "stress": which is prescribed.
+    control: str = "strain"
+    #: What residuals are made of: some of "values", "curve", "peaks", "ratcheting".
+    loss: tuple[str, ...] = ("values",)
+    #: Of the squares of its residuals.
+    weight: float = 1.0
+    #: Standard deviation of what was measured, one or (n,); None if it is not known.
+    deviation: Any = None
+    #: Other inputs of the model, constant or (n,): {"temperature": 293.15}.
+    forces: dict[str, Any] = field(default_factory=dict)
+    #: By which parameters may have values of their own: {"temperature": 20}.
+    labels: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        *,
+        strain: Any = None,
+        stress: Any = None,
+        t: Any = None,
+        rate: float | None = None,
+        control: str = "strain",
+        loss: str | tuple[str, ...] = "values",
+        weight: float = 1.0,
+        deviation: Any = None,
+        forces: Mapping[str, Any] | None = None,
+        labels: Mapping[str, Any] | None = None,
+    ) -> Experiment:
+        """Make an experiment of arrays.
+
+        Parameters
+        ----------
+        name
+            In messages and figures.
+        strain, stress : array (n,) or mapping of str to array
+            Components by name, or xx alone. Rows in which the prescribed one or the time is NaN are
+            left out; NaN of the other is not fitted.
+        t : array (n,), optional
+            Increasing times, s. If the first prescribed value is not 0, a row of zeros is put
+            before.
+        rate
+            Instead of times: how fast the prescribed one goes, 1/s or MPa/s. Without both, a row
+            takes 1 s.
+        control
+            "strain" or "stress": which of them is prescribed.
+        loss
+            "values": what was measured, at each time; "curve": the distance of each point from the
+            model's stress over strain, both scaled by their range; "peaks": values at reversals
+            of what is prescribed alone; "ratcheting": the mean of the extremes of each cycle.
+            Several may be given.
+        weight
+            Of the squares of its residuals.
+        deviation : float or array (n,), optional
+            Standard deviation of what was measured, in its units; by default residuals are divided
+            by the greatest measured value, and the scatter is estimated from them.
+        forces : mapping, optional
+            Other inputs of the model, constant or (n,).
+        labels : mapping, optional
+            What Parameter(per=...) distinguishes: {"temperature": 20}.
+
+        Returns
+        -------
+        Experiment
+            It, checked.
+
+        Raises
+        ------
+        FatalError
+            A name, length or number is wrong.
+        """
+        check_text("name", name)
+        if control not in ("strain", "stress"):
+            raise wrong("control", f"of {name!r} must be 'strain' or 'stress'; got {control!r}")
+        wanted = (loss,) if isinstance(loss, str) else tuple(loss)
+        for each in wanted:
+            if each not in LOSSES:
+                raise wrong("loss", f"of {name!r} must be of {', '.join(LOSSES)}; got {each!r}")
+        strains, stresses = _components(name, "strain", strain), _components(name, "stress", stress)
+        prescribed = strains if control == "strain" else stresses
+        measured = stresses if control == "strain" else strains
+        if not prescribed or not measured:
+            raise wrong(
+                "strain" if not strains else "stress",
+                f"of {name!r} is missing: one is prescribed, and the other was measured",
+            )
+        first = next(iter(prescribed.values()))
+        times = _times(name, t, rate, first)
+        for kind, values in (("strain", strains), ("stress", stresses)):
+            for part, value in values.items():
+                if value.shape != times.shape:
+                    raise wrong(
+                        kind,
+                        f"{part} of {name!r} has the shape {value.shape}; expected "
+                        f"{times.shape}, as many values as the test has rows",
+                    )
+        rows = np.isfinite(times) & np.all([np.isfinite(v) for v in prescribed.values()], axis=0)
+        columns = {"t": times, **_keyed("strain", strains), **_keyed("stress", stresses)}
+        kept = {key: value[rows] for key, value in columns.items()}
+        others = {key: _rowwise(value, rows) for key, value in (forces or {}).items()}
+        scatter = None if deviation is None else _rowwise(np.asarray(deviation, float), rows)
+        if len(kept["t"]) == 0:
+            raise wrong(control, f"of {name!r} has no number at all")
+        starts = [kept[f"{control}.{part}"][0] for part in prescribed]
+        if any(abs(value) > 0 for value in starts):  # the state before is without strain and stress
+            kept, others, scatter = _from_zero(kept, others, scatter, measured, control, rate)
+        if len(kept["t"]) < 2:
+            raise wrong("t", f"of {name!r}: expected two rows at least")
+        if (np.diff(kept["t"]) <= 0).any():
+            row = int(np.argmax(np.diff(kept["t"]) <= 0))
+            raise wrong(
+                "t",
+                f"of {name!r} does not increase after row {row}, from {kept['t'][row]:g} to "
+                f"{kept['t'][row + 1]:g}: sort the rows, or leave repeated ones out",
+            )
+        _check_strain(name, {key: v for key, v in kept.items() if key.startswith("strain.")})
+        return cls(
+            name,
+            kept["t"],
+            {part: kept[f"strain.{part}"] for part in strains},
+            {part: kept[f"stress.{part}"] for part in stresses},
+            control,
+            wanted,
+            float(weight),
+            scatter,
+            others,
+            dict(labels or {}),
+        )
+
+    @classmethod
+    def from_csv(
+        cls,
+        file: str | os.PathLike[str],
+        *,
+        columns: Mapping[str, str] | None = None,
+        units: Mapping[str, str] | None = None,
+        decimal: str = ".",
+        separator: str | None = None,
+        name: str = "",
+        **options: Any,
+    ) -> Experiment:
+        """Read an experiment from a text file with a row of names.
+
+        Parameters
+        ----------
+        file
+            The file; empty fields are missing values, and lines that begin with # are left out.
+        columns : mapping of str to str, optional
+            The column of "t", "strain", "stress", or of a component, "strain.xy"; by default of the
+            same name.
+        units : mapping of str to str, optional
+            What the file has, {"stress": "GPa", "strain": "%", "t": "min"}; by default what stands
+            in brackets in the column's name, else MPa, 1 and s, in which the model is.
+        decimal
+            "." or ",".
+        separator
+            Between fields; by default what the first line has: a tab, a semicolon or a comma.
+        name
+            By default the file's.
+        options
+            Others of of().
+
+        Returns
+        -------
+        Experiment
+            It, checked.
+
+        Raises
+        ------
+        FatalError
+            The file cannot be read, or a column is missing; the message has the line.
+        """
+        table = read_csv(file, columns or {}, units or {}, decimal, separator)
+        named = name or Path(file).stem
+        return cls.of(named, **{**table, **options})
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        columns: Mapping[str, str] | None = None,
+        units: Mapping[str, str] | None = None,
+        name: str = "experiment",
+        **options: Any,
+    ) -> Experiment:
+        """Read an experiment from a data frame, or a mapping of columns.
+
+        Parameters
+        ----------
+        frame
+            Of pandas or polars, or a mapping of names to arrays.
+        columns, units
+            As of from_csv().
+        name
+            In messages and figures.
+        options
+            Others of of().
+
+        Returns
+        -------
+        Experiment
+            It, checked.
+
+        Raises
+        ------
+        FatalError
+            A column is missing, or has no numbers.
+        """
+        return cls.of(name, **{**read_frame(frame, columns or {}, units or {}), **options})
+
+    @property
+    def prescribed(self) -> dict[str, Array]:
+        """Components over time that the test was driven by."""
+        return self.strain if self.control == "strain" else self.stress
+
+    @property
+    def measured(self) -> dict[str, Array]:
+        """Components over time that were seen, NaN if they were not."""
+        return self.stress if self.control == "strain" else self.strain
+
+    @property
+    def seen(self) -> str:
+        """The name of what was measured: "stress", or "strain" if that was not prescribed."""
+        return "stress" if self.control == "strain" else "strain"
+
+    @property
+    def reversals(self) -> NDArray[np.int64]:
+        """The rows at which the first prescribed component turns, with the last row."""
+        return cycles.reversals(next(iter(self.prescribed.values())))
+
+
+def _components(name: str, kind: str, given: Any) -> dict[str, Array]:
+    if given is None:
+        return {}
+    parts = given if isinstance(given, Mapping) else {_ALONG: given}
+    found = {}
+    for part, value in parts.items():
+        try:
+            found[part] = np.array(value, float)
+        except (TypeError, ValueError) as error:
+            raise wrong(kind, f"{part} of {name!r} has what is no number: {error}") from None
+        if found[part].ndim != 1:
+            raise wrong(
+                kind, f"{part} of {name!r} has the shape {found[part].shape}; expected (n,)"
+            )
+    return found
+
+
+def _keyed(kind: str, parts: Mapping[str, Array]) -> dict[str, Array]:
+    return {f"{kind}.{part}": value for part, value in parts.items()}
+
+
+def _times(name: str, given: Any, rate: float | None, first: Array) -> Array:
+    if given is not None:
+        if rate is not None:
+            raise wrong("rate", f"of {name!r} is given beside times; expected one of them")
+        return np.array(given, float)
+    if rate is None:
+        return np.arange(float(len(first)))
+    if not rate > 0:
+        raise wrong("rate", f"of {name!r} must be above 0; got {rate}")
+    known = np.where(np.isfinite(first), first, 0.0)
+    passed = np.cumsum(np.abs(np.diff(known, prepend=0.0))) / rate
+    return np.asarray(passed + (abs(known[0]) == 0) * 0.0)
+
+
+def _rowwise(value: Any, rows: Any) -> Any:
+    array = np.asarray(value, float)
+    return array[rows] if array.ndim else float(array)
+
+
+def _from_zero(
+    kept: dict[str, Array],
+    others: dict[str, Any],
+    scatter: Any,
+    measured: Mapping[str, Array],
+    control: str,
+    rate: float | None,
+) -> tuple[dict[str, Array], dict[str, Any], Any]:
+    """Put a row of zeros before, in which nothing was measured."""
+    seen = "stress" if control == "strain" else "strain"
+    times = kept["t"]
+    length = times[1] - times[0] if len(times) > 1 else 1.0
+    before = 0.0 if times[0] > 0 else times[0] - length
+    first = dict.fromkeys(kept, 0.0) | {f"{seen}.{part}": np.nan for part in measured}
+    first["t"] = before
+    kept = {key: np.concatenate([[first[key]], value]) for key, value in kept.items()}
+    others = {
+        key: np.concatenate([value[:1], value]) if np.ndim(value) else value
+        for key, value in others.items()
+    }
+    if scatter is not None and np.ndim(scatter):
+        scatter = np.concatenate([scatter[:1], scatter])
+    return kept, others, scatter
+
+
+def _check_strain(name: str, strains: Mapping[str, Array]) -> None:
+    for key, value in strains.items():
+        largest = np.nanmax(np.abs(value), initial=0.0)
+        if largest > _LARGEST_STRAIN:
+            raise wrong(
+                "strain",
+                f"of {name!r} goes to {largest:g} ({key}), which is {100 * largest:g} percent: it "
+                'seems to be in percent. Divide it by 100, or say units = {strain = "%"}',
+            )

@@ -1,0 +1,237 @@
+"""Parameters of a fit, and the numbers that an optimizer moves in their place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neml2_capi._ffi.errors import unknown_name
+from neml2_capi.driver.arguments import wrong
+
+if TYPE_CHECKING:
+    from neml2_capi.fit.experiment import Experiment
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A constant that is fitted: its first value, and what is known of it."""
+
+    #: It begins with this, in the units of the model.
+    value: float
+    #: Between which it stays.
+    lower: float = -math.inf
+    #: As lower.
+    upper: float = math.inf
+    #: Whether it is moved by its logarithm: it stays positive, and steps are relative.
+    log: bool = False
+    #: Its mean and standard deviation before the data, if they are known; with `log` it is the
+    #: logarithm that is distributed normally, by the same relative deviation.
+    prior: tuple[float, float] | None = None
+    #: A label of experiments, "temperature": each of its values has a parameter of its own.
+    per: str = ""
+
+    def _check(self, name: str) -> None:
+        """FatalError unless its numbers agree."""
+        for what in (self.value, *(self.prior or ())):
+            if not math.isfinite(what):
+                raise wrong(name, f"is {what}; expected a finite number")
+        if not self.lower <= self.value <= self.upper or self.lower == self.upper:
+            raise wrong(
+                name,
+                f"begins at {self.value:g}, outside its bounds {self.lower:g} and {self.upper:g}",
+            )
+        if self.log and (self.value <= 0 or (self.lower <= 0 and self.lower != -math.inf)):
+            raise wrong(name, "is moved by its logarithm: its value and bounds must be above 0")
+        if self.prior and not self.prior[1] > 0:
+            raise wrong(name, f"has the prior deviation {self.prior[1]}; expected one above 0")
+
+
+class Space:
+    """All parameters in a row, and the numbers u that an optimizer moves.
+
+    A plain parameter is its scale times u, one with `log` is exp(u). Of ordered ones, each but the
+    first is the one before plus exp(u), so that it stays greater.
+    """
+
+    def __init__(
+        self,
+        parameters: Mapping[str, Parameter],
+        experiments: Sequence[Experiment],
+        ordered: Sequence[Sequence[str]] = (),
+    ) -> None:
+        self.given = dict(parameters)
+        #: By name in results: the name of the parameter, and the label's value.
+        self.entries: dict[str, tuple[str, Any]] = {}
+        for name, parameter in parameters.items():
+            parameter._check(name)
+            for label in _labels(name, parameter, experiments):
+                full = name if label is None else f"{name}[{label}]"
+                self.entries[full] = (name, label)
+        self.names = list(self.entries)
+        self._before = self._chains(ordered)
+        self._scales = np.array([self._scale(name) for name in self.names])
+
+    def _parameter(self, full: str) -> Parameter:
+        return self.given[self.entries[full][0]]
+
+    def _scale(self, full: str) -> float:
+        parameter = self._parameter(full)
+        width = parameter.upper - parameter.lower
+        return abs(parameter.value) or (width if math.isfinite(width) else 1.0)
+
+    def _chains(self, ordered: Sequence[Sequence[str]]) -> dict[int, int]:
+        """By place, the place of the parameter that is less."""
+        before = {}
+        for chain in ordered:
+            for name in chain:
+                if name not in self.given:
+                    raise unknown_name("ordered parameter", name, self.given)
+            for less, greater in pairwise(chain):
+                first, second = self.given[less], self.given[greater]
+                if first.per or second.per:
+                    raise wrong("ordered", f"has {less} or {greater}, which differ by a label")
+                if math.isfinite(second.lower) or math.isfinite(second.upper):
+                    raise wrong(
+                        "ordered",
+                        f"has {greater}, which has bounds; only the first of ordered ones can",
+                    )
+                if not first.value < second.value:
+                    raise wrong(
+                        "ordered",
+                        f"wants {less} below {greater}, and they begin at {first.value:g} and "
+                        f"{second.value:g}",
+                    )
+                before[self.names.index(greater)] = self.names.index(less)
+        return before
+
+    @property
+    def start(self) -> Array:
+        """Where the search begins."""
+        return self.inside(np.array([self._parameter(name).value for name in self.names]))
+
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """Of the numbers that an optimizer moves."""
+        limits = []
+        for side in ("lower", "upper"):
+            values = np.array([getattr(self._parameter(name), side) for name in self.names])
+            limits.append(
+                np.array(
+                    [
+                        value if not math.isfinite(value) else self._one(place, value)
+                        for place, value in enumerate(values)
+                    ]
+                )
+            )
+        return limits[0], limits[1]
+
+    def _one(self, place: int, value: float) -> float:
+        log = self._parameter(self.names[place]).log
+        return math.log(value) if log else float(value / self._scales[place])
+
+    def inside(self, values: Array) -> Array:
+        """The numbers that an optimizer moves, of parameters."""
+        return np.array(
+            [
+                math.log((value - values[self._before[place]]) / self._scales[place])
+                if place in self._before
+                else self._one(place, value)
+                for place, value in enumerate(values)
+            ]
+        )
+
+    def outside(self, moved: Array) -> tuple[Array, Array]:
+        """The parameters, and their derivatives (parameters, numbers)."""
+        values, slopes = np.zeros(len(moved)), np.zeros((len(moved), len(moved)))
+        done: set[int] = set()
+
+        def fill(place: int) -> None:
+            if place in done:
+                return
+            if place in self._before:
+                less = self._before[place]
+                fill(less)
+                step = self._scales[place] * math.exp(min(moved[place], 700.0))
+                values[place] = values[less] + step
+                slopes[place] = slopes[less]
+                slopes[place, place] = step
+            elif self._parameter(self.names[place]).log:
+                values[place] = math.exp(min(moved[place], 700.0))
+                slopes[place, place] = values[place]
+            else:
+                values[place] = self._scales[place] * moved[place]
+                slopes[place, place] = self._scales[place]
+            done.add(place)
+
+        for place in range(len(moved)):
+            fill(place)
+        return values, slopes
+
+    def priors(self, values: Array) -> tuple[Array, Array]:
+        """Residuals of what was known before, and their derivatives (priors, parameters)."""
+        residuals, rows = [], []
+        for place, name in enumerate(self.names):
+            parameter = self._parameter(name)
+            if parameter.prior is None:
+                continue
+            mean, deviation = parameter.prior
+            row = np.zeros(len(values))
+            if parameter.log:
+                residuals.append(math.log(values[place] / mean) * mean / deviation)
+                row[place] = mean / deviation / values[place]
+            else:
+                residuals.append((values[place] - mean) / deviation)
+                row[place] = 1 / deviation
+            rows.append(row)
+        return np.array(residuals), np.array(rows).reshape(-1, len(values))
+
+    def of_experiment(self, experiment: Experiment) -> dict[str, int]:
+        """The place of each parameter's value for an experiment."""
+        return {
+            name: place
+            for place, (name, label) in enumerate(self.entries.values())
+            if label is None or experiment.labels.get(self.given[name].per) == label
+        }
+
+    def sampled(self, count: int, seed: int) -> Array:
+        """Where other searches begin, (count, numbers): a Latin hypercube between the bounds.
+
+        A parameter without both bounds begins within a factor of e of its value.
+        """
+        low, high = self.bounds
+        start = self.start
+        width = np.array([1.0 if self._is_logarithm(place) else 0.9 for place in range(len(start))])
+        low = np.where(np.isfinite(low), low, start - width)
+        high = np.where(np.isfinite(high), high, start + width)
+        random = np.random.default_rng(seed)
+        layers = np.stack([random.permutation(count) for _ in start], axis=1)
+        points = (layers + random.random((count, len(start)))) / max(count, 1)
+        return np.asarray(low + points * (high - low))
+
+    def _is_logarithm(self, place: int) -> bool:
+        return place in self._before or self._parameter(self.names[place]).log
+
+
+def _labels(name: str, parameter: Parameter, experiments: Sequence[Experiment]) -> list[Any]:
+    if not parameter.per:
+        return [None]
+    found = []
+    for experiment in experiments:
+        if parameter.per not in experiment.labels:
+            raise wrong(
+                name,
+                f"has a value for each {parameter.per!r}, and the experiment {experiment.name!r} "
+                f"has no such label; it has {', '.join(experiment.labels) or 'none'}",
+            )
+        label = experiment.labels[parameter.per]
+        if label not in found:
+            found.append(label)
+    return found

@@ -1,0 +1,405 @@
+"""A model, experiments and parameters: residuals, their derivatives, and the search."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neml2_capi._ffi.errors import ConvergenceError, FatalError
+from neml2_capi._ffi.library import lib
+from neml2_capi.driver.arguments import check_is_model, wrong
+from neml2_capi.driver.progress import bar
+from neml2_capi.fit.experiment import Experiment
+from neml2_capi.fit.parameters import Parameter, Space
+from neml2_capi.fit.plausible import check_units
+from neml2_capi.fit.results import Fit, evaluated
+from neml2_capi.fit.simulate import Simulated, Simulator
+from neml2_capi.fit.terms import Terms, terms
+from neml2_capi.sweeps.executors import Workers
+
+if TYPE_CHECKING:
+    from neml2_capi.model import Model
+
+Array = NDArray[np.float64]
+
+#: What a residual is at a point that does not converge, times the greatest at the start.
+_PENALTY = 10.0
+#: Of a parameter, for differences at a step without a derivative.
+_DIFFERENCE = 1e-6
+_log = logging.getLogger("neml2_capi.fit")
+
+
+class Problem:
+    """Constants of a model that shall explain experiments."""
+
+    def __init__(
+        self,
+        model: Model,
+        experiments: Sequence[Experiment],
+        parameters: Mapping[str, Parameter | float],
+        *,
+        ordered: Sequence[Sequence[str]] = (),
+        names: tuple[str, str] = ("strain", "stress"),
+    ) -> None:
+        """Put them together, and evaluate the model once where the search begins.
+
+        Parameters
+        ----------
+        model
+            A model with these parameters promoted, and the derivatives of all outputs with history
+            (`neml2-capi compile ... -p E -d : -d :E`).
+        experiments
+            One at least.
+        parameters
+            By name; a number is where the search begins.
+        ordered
+            Names of parameters that shall increase: [("g2", "g1")] keeps g2 below g1.
+        names
+            Of the strain and the stress in the model.
+
+        Raises
+        ------
+        FatalError
+            A name or number is wrong, the artifact lacks a derivative, or what was measured seems
+            to be in another unit than the model.
+        ConvergenceError
+            The model does not converge where the search begins.
+        """
+        check_is_model(model)
+        self.model, self.experiments = model, list(experiments)
+        if not self.experiments or not all(isinstance(e, Experiment) for e in self.experiments):
+            raise wrong("experiments", "must be a list of Experiment, of one at least")
+        if not parameters:
+            raise wrong("parameters", "must name one parameter at least")
+        given = {
+            name: value if isinstance(value, Parameter) else Parameter(float(value))
+            for name, value in parameters.items()
+        }
+        for name in given:
+            variable = model.parameters[model.parameters.resolve(name)]
+            if variable.point_shape:
+                raise wrong(name, f"has the shape {variable.point_shape}; expected one number")
+        self.space = Space(given, self.experiments, ordered)
+        self._asked = list(given)
+        self._simulator = Simulator(model, self.experiments, names)
+        self._places = [self.space.of_experiment(each) for each in self.experiments]
+        #: Searches that did not converge somewhere: what failed, and with which parameters.
+        self.failures: list[str] = []
+        self.evaluations = 0
+        self._last: tuple[Array, list[Simulated], list[Terms | None]] | None = None
+        start = self._simulated(self.space.start)
+        for experiment, found in zip(self.experiments, start[0], strict=True):
+            if found.failure:
+                raise ConvergenceError(
+                    f"the model does not converge where the search begins, in {experiment.name!r}: "
+                    f"{found.failure}. Begin with other parameters"
+                )
+            check_units(experiment, found.curves)
+        sizes = [part.residuals.size for part in start[1] if part]
+        if not sum(sizes):
+            raise wrong("experiments", "have nothing that was measured")
+        self._sizes = sizes
+        largest = max(float(np.abs(p.residuals).max(initial=0.0)) for p in start[1] if p)
+        self._penalty = _PENALTY * max(largest, 1.0)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return all but the last evaluation, which a worker makes again."""
+        return {**self.__dict__, "_last": None}
+
+    # --------------------------------------------------------------------------------------------
+    # Evaluation
+    # --------------------------------------------------------------------------------------------
+
+    def values(self, moved: Array) -> dict[str, float]:
+        """Parameters by name.
+
+        Parameters
+        ----------
+        moved : array (k,)
+            As of residuals().
+
+        Returns
+        -------
+        dict of str to float
+            In the units of the model.
+        """
+        return dict(zip(self.space.names, self.space.outside(moved)[0].tolist(), strict=True))
+
+    def residuals(self, moved: Array) -> Array:
+        """All residuals, the priors' last; an experiment that fails has a penalty for each.
+
+        Parameters
+        ----------
+        moved : array (k,)
+            The numbers that an optimizer moves, of Space.
+
+        Returns
+        -------
+        array (m,)
+            Without unit.
+        """
+        _, parts = self._simulated(moved)
+        prior, _ = self.space.priors(self.space.outside(moved)[0])
+        rows = [
+            np.full(size, self._penalty) if part is None else part.residuals
+            for part, size in zip(parts, self._sizes, strict=True)
+        ]
+        return np.concatenate([*rows, prior])
+
+    def jacobian(self, moved: Array) -> Array:
+        """Derivatives of all residuals, exact, (m, k).
+
+        Parameters
+        ----------
+        moved : array (k,)
+            As of residuals().
+
+        Returns
+        -------
+        array (m, k)
+            By the numbers that an optimizer moves; zero of an experiment that fails.
+        """
+        found, parts = self._simulated(moved)
+        values, chain = self.space.outside(moved)
+        rows = []
+        for place, (simulated, part) in enumerate(zip(found, parts, strict=True)):
+            row = np.zeros((self._sizes[place], len(values)))
+            if part is not None:
+                try:
+                    slopes = self._simulator.slopes(simulated, place, self._asked)
+                    own = part.slopes(slopes)
+                    for column, name in enumerate(self._asked):
+                        row[:, self._places[place][name]] = own[:, column]
+                except ConvergenceError as error:  # a law without a derivative at some step
+                    _log.info("differences instead of a derivative: %s", error)
+                    row = self._differences(place, values, part)
+            rows.append(row)
+        _, prior = self.space.priors(values)
+        return np.asarray(np.concatenate([*rows, prior]) @ chain)
+
+    def loss(self, moved: Array) -> tuple[float, Array]:
+        """Half the sum of the squared residuals, and its gradient by adjoints.
+
+        Parameters
+        ----------
+        moved : array (k,)
+            As of residuals().
+
+        Returns
+        -------
+        tuple
+            The number, and an array (k,).
+        """
+        found, parts = self._simulated(moved)
+        values, chain = self.space.outside(moved)
+        prior, by_prior = self.space.priors(values)
+        total, gradient = float(prior @ prior) / 2, by_prior.T @ prior
+        drives: dict[int, Any] = {}
+        for place, (simulated, part) in enumerate(zip(found, parts, strict=True)):
+            if part is None:
+                total += self._sizes[place] * self._penalty**2 / 2
+                continue
+            total += float(part.residuals @ part.residuals) / 2
+            _, weights, members = drives.setdefault(
+                id(simulated.results), (simulated.results, {}, [])
+            )
+            members.append((place, simulated.point))
+            for key, rows in part.weights.items():
+                kind, _, component = key.partition(".")
+                number, factor = self._simulator.places[component]
+                output = self._simulator.strain if kind == "strain" else self._simulator.stress
+                results = simulated.results
+                assert results is not None
+                target = weights.setdefault(output, np.zeros(np.shape(results[output])))
+                target[: rows.shape[1], simulated.point, number] += part.residuals @ rows / factor
+        for results, weights, members in drives.values():
+            slopes = results.gradient(weights)
+            for place, point in members:
+                for name in self._asked:
+                    gradient[self._places[place][name]] += slopes[name][point]
+        return total, np.asarray(gradient @ chain)
+
+    def curves(self, moved: Array) -> list[dict[str, Array]]:
+        """What the model does in each experiment.
+
+        Parameters
+        ----------
+        moved : array (k,)
+            As of residuals().
+
+        Returns
+        -------
+        list of dict of str to array
+            For each experiment its curves by component, "stress.xx", (n,) each.
+        """
+        return [each.curves for each in self._simulated(moved)[0]]
+
+    def _simulated(self, moved: Array) -> tuple[list[Simulated], list[Terms | None]]:
+        moved = np.array(moved, float)
+        if self._last is not None and np.array_equal(self._last[0], moved):
+            return self._last[1], self._last[2]
+        self.evaluations += 1
+        values, _ = self.space.outside(moved)
+        if np.isfinite(values).all():
+            found = self._simulator.run(self._by_experiment(values), self._asked)
+        else:
+            found = [Simulated({}, "a parameter is not finite") for _ in self.experiments]
+        parts: list[Terms | None] = []
+        for experiment, simulated in zip(self.experiments, found, strict=True):
+            if simulated.failure:
+                told = ", ".join(
+                    f"{n} = {v:.6g}" for n, v in zip(self.space.names, values, strict=True)
+                )
+                self.failures.append(f"{experiment.name}, {told}: {simulated.failure}")
+                _log.info("a penalty for %s", self.failures[-1])
+            parts.append(None if simulated.failure else terms(experiment, simulated.curves))
+        self._last = moved, found, parts
+        return found, parts
+
+    def _by_experiment(self, values: Array) -> list[dict[str, float]]:
+        return [{n: float(values[p]) for n, p in places.items()} for places in self._places]
+
+    def _differences(self, place: int, values: Array, part: Terms) -> Array:
+        """One-sided differences of an experiment's residuals by parameters."""
+        row = np.zeros((len(part.residuals), len(values)))
+        only = Simulator(
+            self.model,
+            [self.experiments[place]],
+            (self._simulator.strain, self._simulator.stress),
+        )
+        for name, number in self._places[place].items():
+            step = _DIFFERENCE * (abs(values[number]) or 1.0)
+            moved = values.copy()
+            moved[number] += step
+            found = only.run([self._by_experiment(moved)[place]], None)[0]
+            if not found.failure:
+                changed = terms(self.experiments[place], found.curves)
+                row[:, number] = (changed.residuals - part.residuals) / step
+            assert name in self.space.given
+        return row
+
+    # --------------------------------------------------------------------------------------------
+    # Search
+    # --------------------------------------------------------------------------------------------
+
+    def solve(
+        self,
+        method: str = "least_squares",
+        *,
+        starts: int = 1,
+        executor: Any = None,
+        seed: int = 0,
+        progress: bool | None = None,
+        **options: Any,
+    ) -> Fit:
+        """Search the parameters with the least sum of squared residuals.
+
+        Parameters
+        ----------
+        method
+            "least_squares", of scipy with exact Jacobians, or a method of scipy's minimize,
+            "L-BFGS-B" for example, with gradients by adjoints.
+        starts
+            From how many places the search begins: from the given one, and from others between the
+            bounds.
+        executor
+            Of concurrent.futures, Dask or MPI, or a function that makes one, as of sweep(); None is
+            this process.
+        seed
+            Of the other places.
+        progress
+            Whether a bar is shown; by default on a terminal.
+        options
+            Others of scipy's function.
+
+        Returns
+        -------
+        Fit
+            The best that was found, with its uncertainty.
+
+        Raises
+        ------
+        FatalError
+            scipy is not installed, or no search came to an end.
+        """
+        _require_scipy()
+        if not isinstance(starts, int) or starts < 1:
+            raise wrong("starts", f"must be 1 at least; got {starts!r}")
+        places = np.concatenate([[self.space.start], self.space.sampled(starts - 1, seed)])
+        found: list[_Search] = []
+        with Workers(executor) as workers, bar(starts, 0, "start", progress) as shown:
+            waiting = [workers.submit(_searched, self, place, method, options) for place in places]
+            for each in waiting:
+                found.append(each.result())
+                shown.update(1)
+        good = [search for search in found if np.isfinite(search.cost)]
+        if not good:
+            raise FatalError(
+                f"no search came to an end: {found[0].message}", lib.NEML2_ERROR_RUNTIME, "starts"
+            )
+        best = min(good, key=lambda search: search.cost)
+        return evaluated(self, best.moved, best.message, best.success, found)
+
+
+class _Search:
+    """Where one search ended."""
+
+    def __init__(
+        self,
+        moved: Array,
+        cost: float,
+        message: str,
+        success: bool,
+        failures: list[str],
+        count: int,
+    ) -> None:
+        self.moved, self.cost, self.message, self.success = moved, cost, message, success
+        self.failures, self.evaluations = failures, count
+
+
+def _searched(problem: Problem, start: Array, method: str, options: Mapping[str, Any]) -> _Search:
+    """Search from one place; in a worker, too."""
+    from scipy import optimize
+
+    before, count = len(problem.failures), problem.evaluations
+    low, high = problem.space.bounds
+    start = np.clip(start, low, high)
+    try:
+        if method == "least_squares":
+            settings = {"x_scale": "jac", **options}
+            found = optimize.least_squares(
+                problem.residuals, start, problem.jacobian, bounds=(low, high), **settings
+            )
+            cost = float(found.cost)
+        else:
+            limits = list(zip(low, high, strict=True))
+            function: Callable[[Array], Any] = problem.loss
+            found = optimize.minimize(
+                function, start, method=method, jac=True, bounds=limits, **options
+            )
+            cost = float(found.fun)
+    except (np.linalg.LinAlgError, FloatingPointError, ConvergenceError) as error:
+        return _Search(start, np.inf, str(error), False, problem.failures[before:], 0)
+    return _Search(
+        np.asarray(found.x, float),
+        cost,
+        str(found.message),
+        bool(found.success),
+        problem.failures[before:],
+        problem.evaluations - count,
+    )
+
+
+def _require_scipy() -> None:
+    try:
+        import scipy.optimize  # noqa: F401
+    except ImportError:
+        raise FatalError(
+            "scipy is not installed; install it with: pip install 'neml2_capi[fit]'",
+            lib.NEML2_ERROR_UNSUPPORTED,
+            "scipy",
+        ) from None

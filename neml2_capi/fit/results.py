@@ -1,0 +1,242 @@
+"""What a fit found, and what may be trusted of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neml2_capi._ffi.outside import written
+from neml2_capi.driver.arguments import file_name, wrong
+from neml2_capi.fit.artifact import write_artifact
+from neml2_capi.fit.report import write_report
+from neml2_capi.fit.toml import as_toml
+
+Array = NDArray[np.float64]
+
+#: A direction is not seen if its standard deviation is more than this, relative to parameters.
+_UNSEEN = 1.0
+#: Of the greatest singular value: less is round-off.
+_ROUND_OFF = 1e-9
+#: Of residuals, which are about 1: numbers that a model gives have no less.
+_LEAST_SCATTER = 1e-8
+#: The part of a direction that is named.
+_NAMED = 0.3
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A combination of relative changes of parameters, and how well the data see it."""
+
+    #: Relative changes by parameter, of norm 1.
+    changes: dict[str, float]
+    #: How much residuals change, of the scaled Jacobian.
+    singular_value: float
+    #: Standard deviation along it, relative; inf if the data do not see it at all.
+    deviation: float
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether the data tell this combination, to its own size at least."""
+        return self.deviation < _UNSEEN
+
+    def __str__(self) -> str:
+        parts = {n: c for n, c in self.changes.items() if abs(c) > _NAMED}
+        largest = max(parts.values(), key=abs)
+        moved = ", ".join(f"{n} by {100 * c / abs(largest):+.0f} %" for n, c in parts.items())
+        how = "not at all" if not np.isfinite(self.deviation) else f"to {self.deviation:.2g}"
+        if len(parts) == 1:
+            return f"{next(iter(parts))} is not seen by these data ({how} of its value)"
+        return (
+            f"{' and '.join(parts)} are seen together only: {moved} changes hardly anything "
+            f"({how} of their values)"
+        )
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Parameters that were found, their uncertainty, and curves beside measurements."""
+
+    #: The Problem that was solved.
+    problem: Any
+    #: By name; "yield_stress[20]" if each label has its own.
+    parameters: dict[str, float]
+    #: Standard deviations by name; inf if the data do not see a parameter.
+    deviations: dict[str, float]
+    #: (k, k) of the parameters, in their order.
+    covariance: Array
+    #: Combinations of parameters, from the one that is seen least.
+    directions: list[Direction]
+    #: Half the sum of the squared residuals.
+    cost: float
+    #: All residuals without unit, and those by experiment.
+    residuals: Array
+    #: The standard deviation of residuals, which multiplies the covariance; 1 if all experiments
+    #: have a `deviation`.
+    scatter: float
+    #: What the model does in each experiment, by component.
+    curves: list[dict[str, Array]]
+    #: Whether the best search came to its end.
+    success: bool
+    #: What scipy says of it.
+    message: str
+    #: The cost at which each search ended, inf if it did not.
+    costs: list[float]
+    #: Experiments that failed at some parameters, and why.
+    failures: list[str]
+    #: How often all experiments were driven.
+    evaluations: int
+    #: What the optimizer moved.
+    moved: Array
+
+    @property
+    def unseen(self) -> list[Direction]:
+        """Combinations that the data do not tell."""
+        return [each for each in self.directions if not each.is_seen]
+
+    @property
+    def correlation(self) -> Array:
+        """The covariance divided by the deviations, (k, k)."""
+        size = np.sqrt(np.diag(self.covariance))
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.covariance / np.outer(size, size))
+
+    def __str__(self) -> str:
+        width = max(map(len, self.parameters))
+        lines = [
+            f"{name:{width}} = {value:.6g} +- {self.deviations[name]:.2g}"
+            for name, value in self.parameters.items()
+        ]
+        lines.append(f"cost {self.cost:.6g}, {self.evaluations} evaluations: {self.message}")
+        lines += [str(each) for each in self.unseen]
+        if self.failures:
+            lines.append(f"{len(self.failures)} evaluations failed, and cost a penalty")
+        return "\n".join(lines)
+
+    def apply(self) -> None:
+        """Set the parameters of the problem's model.
+
+        Raises
+        ------
+        FatalError
+            A parameter has a value for each label: which of them?
+        """
+        for name, value in self._plain().items():
+            self.problem.model.set_parameter(name, value)
+
+    def to_toml(self) -> str:
+        """The [parameters] that begin where this fit ended, with their bounds.
+
+        Returns
+        -------
+        str
+            TOML, which a file of experiments takes.
+        """
+        return as_toml(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to_toml() to a file.
+
+        Parameters
+        ----------
+        path
+            The file.
+
+        Raises
+        ------
+        FatalError
+            It cannot be written.
+        """
+        with written(file_name("path", path), "the parameters") as stream:
+            stream.write(self.to_toml().encode())
+
+    def save_artifact(self, path: str | os.PathLike[str]) -> None:
+        """Write a copy of the model's artifact whose parameters begin with these values.
+
+        Parameters
+        ----------
+        path
+            The folder, which must not exist. Kernels are compiled again, by a C compiler.
+
+        Raises
+        ------
+        FatalError
+            It exists, or cannot be written or compiled.
+        """
+        write_artifact(self.problem.model, self._plain(), path)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write one file in HTML: parameters, what is not seen, figures.
+
+        Parameters
+        ----------
+        path
+            The file.
+
+        Raises
+        ------
+        FatalError
+            It cannot be written, or matplotlib is not installed.
+        """
+        write_report(self, path)
+
+    def _plain(self) -> dict[str, float]:
+        for name, parameter in self.problem.space.given.items():
+            if parameter.per:
+                raise wrong(name, f"has a value for each {parameter.per}: set one of them yourself")
+        return self.parameters
+
+
+def evaluated(
+    problem: Any, moved: Array, message: str, success: bool, searches: Sequence[Any]
+) -> Fit:
+    """The fit at a point, with its covariance and what the data tell."""
+    residuals, jacobian = problem.residuals(moved), problem.jacobian(moved)
+    values, chain = problem.space.outside(moved)
+    names = problem.space.names
+    known = all(e.deviation is not None for e in problem.experiments)
+    prior, by_prior = problem.space.priors(values)
+    count = len(residuals) - len(prior)
+    freedom = count - len(values) + len(prior)
+    data = residuals[:count]
+    scatter = 1.0 if known or freedom <= 0 else float(np.sqrt(data @ data / freedom))
+    scatter = max(scatter, _LEAST_SCATTER)
+    by_value = jacobian[:count] @ np.linalg.inv(chain)
+    sizes = np.where(values != 0, np.abs(values), 1.0)
+    _, singular, rows = np.linalg.svd(by_value * sizes, full_matrices=False)
+    least = _ROUND_OFF * max(singular.max(initial=0.0), 1e-300)
+    with np.errstate(divide="ignore"):
+        along = np.where(singular > least, scatter / singular, np.inf)
+    directions = [
+        Direction(dict(zip(names, row.tolist(), strict=True)), float(s), float(d))
+        for row, s, d in zip(rows[::-1], singular[::-1], along[::-1], strict=True)
+    ]
+    # Priors count as they are given, and data by their scatter.
+    whole = np.concatenate([by_value / scatter, by_prior]) * sizes
+    _, seen, axes = np.linalg.svd(whole, full_matrices=False)
+    kept = seen > _ROUND_OFF * max(seen.max(initial=0.0), 1e-300)
+    scaled = (axes[kept].T / seen[kept] ** 2) @ axes[kept]
+    covariance = scaled * np.outer(sizes, sizes)
+    lost = np.abs(axes[~kept]).max(axis=0, initial=0.0) > 1e-6
+    deviations = np.where(lost, np.inf, np.sqrt(np.diag(covariance)))
+    return Fit(
+        problem=problem,
+        parameters=dict(zip(names, values.tolist(), strict=True)),
+        deviations=dict(zip(names, deviations.tolist(), strict=True)),
+        covariance=covariance,
+        directions=directions,
+        cost=float(residuals @ residuals) / 2,
+        residuals=residuals,
+        scatter=scatter,
+        curves=problem.curves(moved),
+        success=success,
+        message=message,
+        costs=[float(search.cost) for search in searches],
+        failures=[failure for search in searches for failure in search.failures],
+        evaluations=sum(search.evaluations for search in searches),
+        moved=moved,
+    )

@@ -1,0 +1,188 @@
+"""A model in the tests that were made: all experiments of one kind are points of one drive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neml2_capi._ffi.components import components
+from neml2_capi._ffi.errors import ConvergenceError, unknown_name
+from neml2_capi.driver import Results, drive
+from neml2_capi.driver.arguments import wrong
+
+if TYPE_CHECKING:
+    from neml2_capi.fit.experiment import Experiment
+    from neml2_capi.model import Model
+
+Array = NDArray[np.float64]
+#: How long a row is that only fills a batch, of the last step of its experiment.
+_FILLER = 1e-3
+
+
+@dataclass
+class Group:
+    """Experiments that are driven together, and where their points are."""
+
+    members: list[int]
+    times: Array
+    forces: dict[str, Any]
+    control: dict[str, dict[str, Any]]
+
+
+@dataclass
+class Simulated:
+    """What a model did in one experiment; if it failed, why."""
+
+    #: By component, "stress.xx": (n,).
+    curves: dict[str, Array]
+    failure: str = ""
+    #: What derivatives are taken of, and which point it is.
+    results: Results | None = None
+    point: int = 0
+
+
+class Simulator:
+    """A model and experiments, as arguments of drive()."""
+
+    def __init__(
+        self, model: Model, experiments: Sequence[Experiment], names: tuple[str, str]
+    ) -> None:
+        self.model, self.experiments = model, list(experiments)
+        self.strain, self.stress = names
+        if self.strain not in model.inputs.index_of:
+            raise unknown_name("input", self.strain, model.inputs.names)
+        if self.stress not in model.outputs.index_of:
+            raise unknown_name("output", self.stress, model.outputs.names)
+        variable = model.inputs[model.inputs.index_of[self.strain]]
+        #: By component: its number, and by what it is stored times.
+        self.places = {c.name: (n, c.factor) for n, c in enumerate(components(variable))}
+        for experiment in experiments:
+            for part in (*experiment.strain, *experiment.stress):
+                if part not in self.places:
+                    raise unknown_name(f"component of {experiment.name!r}", part, self.places)
+        kinds: dict[Any, list[int]] = {}
+        for place, experiment in enumerate(self.experiments):
+            key = (
+                experiment.control,
+                tuple(sorted(experiment.prescribed)),
+                tuple(sorted(experiment.forces)),
+            )
+            kinds.setdefault(key, []).append(place)
+        self._groups = [self._group(members) for members in kinds.values()]
+
+    def run(
+        self, values: Sequence[Mapping[str, float]], asked: Sequence[str] | None
+    ) -> list[Simulated]:
+        """Drive all experiments with parameters, a mapping for each experiment."""
+        found: list[Simulated] = [Simulated({}) for _ in self.experiments]
+        for group in self._groups:
+            self._run(group, values, asked, found)
+        return found
+
+    def _run(
+        self,
+        group: Group,
+        values: Sequence[Mapping[str, float]],
+        asked: Sequence[str] | None,
+        found: list[Simulated],
+    ) -> None:
+        parameters = {
+            name: np.array([values[place][name] for place in group.members])
+            for name in values[group.members[0]]
+        }
+        try:
+            results = drive(
+                self.model,
+                group.times,
+                group.forces,
+                control=group.control,
+                parameters=parameters,
+                record=[self.strain, self.stress],
+                derivatives=None if asked is None else list(asked),
+                progress=False,
+            )
+        except ConvergenceError as error:
+            if len(group.members) > 1:  # which of them fails?
+                for place in group.members:
+                    self._run(self._group([place]), values, asked, found)
+                return
+            found[group.members[0]] = Simulated({}, str(error))
+            return
+        for point, place in enumerate(group.members):
+            experiment = self.experiments[place]
+            rows, curves = len(experiment.t), {}
+            for kind, name, parts in (
+                ("strain", self.strain, experiment.strain),
+                ("stress", self.stress, experiment.stress),
+            ):
+                for part in parts:
+                    number, factor = self.places[part]
+                    curves[f"{kind}.{part}"] = results[name][:rows, point, number] / factor
+            broken = [key for key, value in curves.items() if not np.isfinite(value[1:]).all()]
+            why = f"{', '.join(broken)} is not finite" if broken else ""
+            curves = {key: np.nan_to_num(value) for key, value in curves.items()}
+            found[place] = Simulated(curves, why, results, point)
+
+    def slopes(self, simulated: Simulated, place: int, asked: Sequence[str]) -> dict[str, Array]:
+        """Derivatives of the curves of an experiment, (n, asked) by component."""
+        assert simulated.results is not None
+        rows, slopes = len(self.experiments[place].t), {}
+        for key in simulated.curves:
+            kind, _, part = key.partition(".")
+            number, factor = self.places[part]
+            output = self.strain if kind == "strain" else self.stress
+            slopes[key] = np.stack(
+                [
+                    simulated.results.derivative(output, name)[:rows, simulated.point, number]
+                    for name in asked
+                ],
+                axis=1,
+            )
+            slopes[key] = np.nan_to_num(slopes[key] / factor)
+        return slopes
+
+    def _group(self, members: list[int]) -> Group:
+        tests = [self.experiments[place] for place in members]
+        longest = max(len(test.t) for test in tests)
+
+        def filled(rows: Any) -> Array:
+            """(longest, members): the last value holds on."""
+            return np.stack(
+                [np.concatenate([r, np.repeat(r[-1:], longest - len(r))]) for r in rows], axis=1
+            )
+
+        times = filled([test.t for test in tests])
+        for column, test in enumerate(tests):
+            more = longest - len(test.t)
+            step = _FILLER * (test.t[-1] - test.t[-2])
+            times[len(test.t) :, column] += step * np.arange(1, more + 1)
+        first = tests[0]
+        prescribed = {
+            part: filled([t.prescribed[part] for t in tests]) for part in first.prescribed
+        }
+        others: dict[str, Any] = {}
+        for name in first.forces:
+            if name in (self.strain, "t") or name not in self.model.inputs.index_of:
+                known = [n for n in self.model.inputs.names if n not in (self.strain, "t")]
+                raise unknown_name(f"input in the forces of {first.name!r}", name, known)
+            if self.model.inputs[self.model.inputs.index_of[name]].point_shape:
+                raise wrong("forces", f"of {first.name!r} have {name!r}, which is no scalar")
+            rows = [np.broadcast_to(np.asarray(t.forces[name], float), t.t.shape) for t in tests]
+            others[name] = filled(rows)
+        if first.control == "strain":
+            vanishing = [part for part in self.places if part not in prescribed]
+            control: dict[str, Any] = dict.fromkeys(vanishing, 0.0)
+            strain: dict[str, Any] = prescribed
+        else:
+            control = {**dict.fromkeys(self.places, 0.0), **prescribed}
+            strain = {}
+        return Group(
+            members,
+            times,
+            {self.strain: strain, **others},
+            {f"{self.stress}:{self.strain}": control},
+        )

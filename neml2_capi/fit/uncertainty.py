@@ -1,0 +1,269 @@
+"""How sure parameters are: profiles of the likelihood, and a log density for samplers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neml2_capi._ffi.errors import unknown_name
+from neml2_capi.driver.arguments import wrong
+
+if TYPE_CHECKING:
+    from neml2_capi.fit.problem import Problem
+    from neml2_capi.fit.results import Fit
+
+Array = NDArray[np.float64]
+
+#: Of twice the difference of log likelihoods, for one parameter at 95 %: chi squared.
+_LEVEL = 3.841458820694124
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The best fits with one parameter held."""
+
+    #: Of the parameter.
+    name: str
+    #: (m,) at which it was held, increasing.
+    values: Array
+    #: (m,) twice the loss of log likelihood there.
+    losses: Array
+    #: Between which the loss is below 3.84, at 95 %; -inf or inf if it is not reached.
+    interval: tuple[float, float]
+
+
+def profile(fit: Fit, name: str, *, points: int = 9, width: float = 3.0) -> Profile:
+    """Hold a parameter at values around the one that was found, and fit all others each time.
+
+    Parameters
+    ----------
+    fit
+        The fit.
+    name
+        Of the parameter.
+    points
+        How many on either side at most.
+    width
+        How far to go, in standard deviations.
+
+    Returns
+    -------
+    Profile
+        Its interval holds for curved valleys, too, where standard deviations do not.
+
+    Raises
+    ------
+    FatalError
+        There is no such parameter, or it is ordered after another one.
+    """
+    from scipy.optimize import least_squares
+
+    problem = fit.problem
+    if name not in fit.parameters:
+        raise unknown_name("parameter", name, fit.parameters)
+    place = problem.space.names.index(name)
+    if place in problem.space._before:
+        raise wrong(name, "is ordered after another one; a profile needs one that stands alone")
+    center = fit.moved.copy()
+    slope = problem.space.outside(center)[1][place, place]
+    deviation = fit.deviations[name] / slope
+    if not np.isfinite(deviation) or deviation <= 0:
+        deviation = 0.3 * max(abs(center[place]), 1.0)
+    low, high = problem.space.bounds
+    others = np.arange(len(center)) != place
+    found = [(center[place], 0.0)]
+    for side in (-1.0, 1.0):
+        moved = center.copy()
+        for step in range(1, points + 1):
+            held = center[place] + side * width * deviation * step / points
+            if not low[place] <= held <= high[place]:
+                break
+
+            def whole(free: Array, held: float = held) -> Array:
+                full: Array = center.copy()
+                full[others], full[place] = free, held
+                return full
+
+            if others.any():
+                search = least_squares(
+                    lambda free: problem.residuals(whole(free)),
+                    moved[others],
+                    lambda free: problem.jacobian(whole(free))[:, others],
+                    bounds=(low[others], high[others]),
+                    x_scale="jac",
+                )
+                moved = whole(search.x)
+                cost = float(search.cost)
+            else:
+                moved = whole(moved[others])
+                cost = 0.5 * float(np.square(problem.residuals(moved)).sum())
+            loss = 2 * (cost - fit.cost) / fit.scatter**2
+            found.append((held, loss))
+            if loss > 2 * _LEVEL:
+                break
+    found.sort()
+    values = np.array(
+        [problem.space.outside(_with(center, place, held))[0][place] for held, _ in found]
+    )
+    losses = np.array([loss for _, loss in found])
+    middle = int(np.argmin(np.abs(values - fit.parameters[name])))
+    return Profile(
+        name,
+        values,
+        losses,
+        (_crossing(values, losses, middle, -1), _crossing(values, losses, middle, 1)),
+    )
+
+
+def _with(moved: Array, place: int, held: float) -> Array:
+    full: Array = moved.copy()
+    full[place] = held
+    return full
+
+
+def _crossing(values: Array, losses: Array, middle: int, side: int) -> float:
+    """Where the loss goes through the level, linear in its root, in which it is nearly so."""
+    place = middle
+    while 0 <= place + side < len(values):
+        if losses[place + side] >= _LEVEL:
+            roots = np.sqrt(np.maximum(losses[[place, place + side]], 0.0))
+            share = (np.sqrt(_LEVEL) - roots[0]) / (roots[1] - roots[0])
+            return float(values[place] + share * (values[place + side] - values[place]))
+        place += side
+    return side * np.inf
+
+
+class LogDensity:
+    """The log of a posterior density, with its gradient, over the numbers that an optimizer moves.
+
+    It is minus half the sum of the squared residuals, the priors' among them: measurements scatter
+    normally by their `deviation`. Without one they scatter by what the fit found, or `scatter`.
+    """
+
+    def __init__(self, problem: Problem, scatter: float | None = None) -> None:
+        """Take a problem whose experiments have a deviation, or how residuals scatter.
+
+        Parameters
+        ----------
+        problem
+            The problem.
+        scatter
+            Standard deviation of the residuals, Fit.scatter for example; 1 if each experiment
+            has its `deviation`.
+
+        Raises
+        ------
+        FatalError
+            It is not known how measurements scatter.
+        """
+        known = all(each.deviation is not None for each in problem.experiments)
+        if scatter is None and not known:
+            raise wrong(
+                "scatter",
+                "is needed, since experiments have no deviation: give that of the fit, fit.scatter",
+            )
+        self.problem = problem
+        self._square = 1.0 if scatter is None else float(scatter) ** 2
+
+    def __call__(self, moved: Any) -> float:
+        """The log density, up to a constant; a great negative number if the model fails there.
+
+        Parameters
+        ----------
+        moved : array (k,)
+            As of value_and_gradient().
+
+        Returns
+        -------
+        float
+            It.
+        """
+        return self.value_and_gradient(moved)[0]
+
+    def value_and_gradient(self, moved: Any) -> tuple[float, Array]:
+        """The log density and its gradient.
+
+        Parameters
+        ----------
+        moved : array (k,)
+            Of Space: Problem.space.start is one, and outside() gives the parameters.
+
+        Returns
+        -------
+        tuple
+            A number, and an array (k,).
+        """
+        loss, gradient = self.problem.loss(np.asarray(moved, float))
+        return -loss / self._square, -gradient / self._square
+
+    def jax(self) -> Any:
+        """Return it as a function of jax, for numpyro.factor(): differentiable once.
+
+        Returns
+        -------
+        function
+            Of an array (k,), float64 or float32.
+        """
+        import jax
+        import jax.numpy as jnp
+
+        def outside(moved: Any) -> Any:
+            kinds = (
+                jax.ShapeDtypeStruct((), moved.dtype),
+                jax.ShapeDtypeStruct(moved.shape, moved.dtype),
+            )
+
+            def evaluated(given: Any) -> Any:
+                value, gradient = self.value_and_gradient(given)
+                return np.asarray(value, moved.dtype), np.asarray(gradient, moved.dtype)
+
+            return jax.pure_callback(evaluated, kinds, moved, vmap_method="sequential")
+
+        @jax.custom_vjp  # type: ignore[untyped-decorator]
+        def density(moved: Any) -> Any:
+            return outside(jnp.asarray(moved))[0]
+
+        def forward(moved: Any) -> Any:
+            return outside(jnp.asarray(moved))
+
+        def backward(gradient: Any, cotangent: Any) -> Any:
+            return (cotangent * gradient,)
+
+        density.defvjp(forward, backward)
+        return density
+
+    def pytensor(self) -> Any:
+        """Return it as an Op of pytensor, for pymc.Potential(): Op(vector) is a number.
+
+        Returns
+        -------
+        pytensor.graph.op.Op
+            With its gradient.
+        """
+        import pytensor.tensor as pt
+        from pytensor.graph.basic import Apply
+        from pytensor.graph.op import Op
+
+        density = self
+
+        class Gradient(Op):  # type: ignore[misc]
+            def make_node(self, moved: Any) -> Any:
+                return Apply(self, [pt.as_tensor_variable(moved)], [pt.dvector()])
+
+            def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
+                outputs[0][0] = density.value_and_gradient(inputs[0])[1]
+
+        class Density(Op):  # type: ignore[misc]
+            def make_node(self, moved: Any) -> Any:
+                return Apply(self, [pt.as_tensor_variable(moved)], [pt.dscalar()])
+
+            def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
+                outputs[0][0] = np.asarray(density(inputs[0]))
+
+            def grad(self, inputs: Any, gradients: Any) -> Any:
+                return [gradients[0] * Gradient()(inputs[0])]
+
+        return Density()
