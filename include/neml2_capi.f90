@@ -255,6 +255,8 @@ module neml2_capi_internal
     procedure :: bind_derivative => call_bind_derivative
     procedure :: bind_adjoint => call_bind_adjoint
     procedure :: set_block_order => call_set_block_order
+    procedure :: save_state => call_save_state
+    procedure :: load_state => call_load_state
     generic :: assignment(=) => call_assign
     generic :: run => run_int64, run_int32
     procedure, private :: call_assign
@@ -1280,6 +1282,29 @@ contains
     if (outcome == neml2_ok) outcome = c_call_run(c_handle(self), int(npoints, int64))
   end function do_run_int64
 
+  integer(int32) function do_call_save_state(self, path, npoints, step, time) result(outcome)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: path
+    integer, intent(in) :: npoints, step
+    real(real64), intent(in) :: time
+    outcome = check_points(self, int(npoints, int64))
+    if (outcome == neml2_ok) &
+      outcome = c_call_state_save(c_handle(self), c_text(path), int(npoints, int64), int(step, int64), time)
+  end function do_call_save_state
+
+  integer(int32) function do_call_load_state(self, path, npoints, step, time) result(outcome)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: path
+    integer, intent(in) :: npoints
+    integer, intent(inout) :: step
+    real(real64), intent(inout) :: time
+    integer(int64) :: reached
+    outcome = check_points(self, int(npoints, int64))
+    if (outcome /= neml2_ok) return
+    outcome = c_call_state_load(reached, time, c_handle(self), c_text(path), int(npoints, int64))
+    if (outcome == neml2_ok) step = int(reached)
+  end function do_call_load_state
+
   ! Bind an array by the name of a variable or, for a derivative, of an output and of a variable.
   integer(int32) function bind(self, role, name, array, stride, first, step_stride, variable, kind) result(outcome)
     class(neml2_call), intent(in) :: self
@@ -1794,6 +1819,39 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine call_set_block_order
+
+  ! Write the state of `npoints` points to a file, by which a run is continued: the inputs that are history. `step` and
+  ! `time` are yours.
+  != call_save_state: by_hand
+  subroutine call_save_state(self, path, npoints, step, time, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: path
+    integer, intent(in) :: npoints, step
+    real(real64), intent(in) :: time
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_call_save_state(self, path, npoints, step, time)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine call_save_state
+
+  ! Read what save_state() wrote into the arrays of the inputs that are history. `step` and `time` receive what was given
+  ! then.
+  != call_load_state: by_hand
+  subroutine call_load_state(self, path, npoints, step, time, stat, errmsg)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: path
+    integer, intent(in) :: npoints
+    integer, intent(inout) :: step
+    real(real64), intent(inout) :: time
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_call_load_state(self, path, npoints, step, time)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine call_load_state
 
   != run: also(int32)
 

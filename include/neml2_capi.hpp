@@ -1232,6 +1232,22 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
   /** The same for those who take failed points for an error: it is recoverable(). */
   void run_or_throw(int64_t npoints) { detail::completed(run(npoints)); }
 
+  /** Write the state of `npoints` points to a file, with your own count of steps and time. See
+   *  neml2_call_state_save(). */
+  void save_state(const std::string& path, int64_t npoints, int64_t step = 0, double time = 0) {
+    require_points(npoints);
+    detail::checked(neml2_call_state_save(get(), path.c_str(), npoints, step, time));
+  }
+
+  /** Read it into the arrays of the inputs that are history. Returns the step, and `time` (or nullptr) receives the
+   *  time. See neml2_call_state_load(). */
+  int64_t load_state(const std::string& path, int64_t npoints, double* time = nullptr) {
+    require_points(npoints);
+    int64_t step = 0;
+    detail::checked(neml2_call_state_load(&step, time, get(), path.c_str(), npoints));
+    return step;
+  }
+
   /** Evaluate `nsteps` steps of `npoints` material points, to the bit as run() for one step after another, with history
    *  carried. It ends before the first step in which a point is not NEML2_OK, and returns the greatest status of that
    *  step; `made` (or nullptr) receives the number of steps before it. See neml2_call_run_steps(). */

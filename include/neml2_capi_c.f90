@@ -346,6 +346,21 @@ module neml2_capi_c
       type(c_ptr), value :: call
       integer(int64), value :: npoints
     end function
+    integer(int32) function c_call_state_save(call, path, npoints, step, time) bind(c, name="neml2_call_state_save")
+      import
+      type(c_ptr), value :: call
+      character(kind=c_char), intent(in), optional :: path(*)
+      integer(int64), value :: npoints, step
+      real(real64), value :: time
+    end function
+    integer(int32) function c_call_state_load(step, time, call, path, npoints) bind(c, name="neml2_call_state_load")
+      import
+      integer(int64), intent(inout), optional :: step
+      real(real64), intent(inout), optional :: time
+      type(c_ptr), value :: call
+      character(kind=c_char), intent(in), optional :: path(*)
+      integer(int64), value :: npoints
+    end function
     subroutine c_call_free(call) bind(c, name="neml2_call_free")
       import
       type(c_ptr), intent(inout), optional :: call

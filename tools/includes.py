@@ -26,8 +26,8 @@ ROOMS = [
     "package",
 ]
 ROOMS += ["provider", "loader", "packages", "libtorch", "opencl", "cuda", "newton", "values"]
-ROOMS += ["kernels", "segments", "model", "capsule", "evaluation", "deformation", "views"]
-ROOMS += ["devices", "accelerator"]
+ROOMS += ["kernels", "segments", "model", "capsule", "checkpoint", "evaluation"]
+ROOMS += ["deformation", "views", "devices", "accelerator"]
 ROOMS += ["abi", "plugin"]
 # Rooms of backends: no other room includes them, but the shell of plug-ins, which holds packages.
 BACKENDS = {"package", "provider", "loader", "packages", "libtorch", "opencl", "cuda"}

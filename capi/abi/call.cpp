@@ -5,6 +5,7 @@
 
 #include "capi/abi/solve.h"
 #include "capi/accelerator/device_call.h"
+#include "capi/checkpoint/checkpoint.h"
 #include "capi/evaluation/arrays.h"
 #include "capi/evaluation/plan.h"
 #include "capi/evaluation/transient.h"
@@ -383,6 +384,29 @@ int32_t neml2_call_wait(neml2_call* call) {
     const auto& count = tally.count;
     return record_recoverable(tally.worst(), tally.cause,
                               tally.message(std::accumulate(count, count + 4, std::int64_t{0})));
+  });
+}
+
+// The state of a call whose arrays the processor can read.
+static const std::vector<model::Points>& state_of(const CallObject& call) {
+  if (call.on_device)
+    throw Error(NEML2_ERROR_UNSUPPORTED, "call",
+                "The arrays of the call are in the memory of a device: copy them, and bind the copies in a call without "
+                "neml2_call_memory_set().");
+  return call.bindings.inputs;
+}
+
+int32_t neml2_call_state_save(neml2_call* call, const char* path, int64_t npoints, int64_t step, double time) {
+  return alone(call, "call", [&](auto& its) {
+    model::save(*its.model, state_of(its), npoints, &required(path, "path"), {step, time});
+  });
+}
+
+int32_t neml2_call_state_load(int64_t* step, double* time, neml2_call* call, const char* path, int64_t npoints) {
+  return alone(call, "call", [&](auto& its) {
+    const model::Position at = model::load(*its.model, state_of(its), npoints, &required(path, "path"));
+    if (step) *step = at.step;
+    if (time) *time = at.time;
   });
 }
 

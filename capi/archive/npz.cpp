@@ -1,16 +1,12 @@
 #include "capi/archive/npz.h"
 
 #include <bit>
-#include <cerrno>
 #include <cstdint>
-#include <cstring>
-#include <system_error>
 #include <utility>
 
 #include "capi/archive/crc32.h"
+#include "capi/archive/draft.h"
 #include "capi/base/error.h"
-#include "capi/platform/files.h"
-#include "capi/platform/refusals.h"
 
 namespace neml2_capi::archive {
 namespace {
@@ -18,11 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 
 static_assert(std::endian::native == std::endian::little, "Arrays are little-endian, and written without a swap.");
-
-[[noreturn]] void fail(const fs::path& path, const std::string& why) {
-  throw Error(NEML2_ERROR_FILE, path.string(),
-              join(path.string(), " cannot be written: ", why, ". Choose another name or folder."));
-}
 
 // Returns numpy's name of an element type.
 const char* descriptor(DType dtype) {
@@ -78,36 +69,6 @@ std::string common_fields(const std::string& name, const std::string& content) {
   return fields;
 }
 
-// File under a temporary name, which disappears unless it is published under its final one.
-class Draft {
- public:
-  explicit Draft(const fs::path& path)
-      : path_(path), draft_(path.parent_path() / join(".", path.filename().string(), ".tmp")) {
-    if (!file_.create(draft_)) fail(path_, refusals::why(errno));
-  }
-  ~Draft() {
-    std::error_code ignored;
-    file_.close();
-    fs::remove(draft_, ignored);
-  }
-  Draft(const Draft&) = delete;
-  Draft& operator=(const Draft&) = delete;
-
-  void put(const std::string& bytes) {
-    if (!file_.write(bytes)) fail(path_, refusals::why(errno));
-  }
-
-  void publish() {
-    if (!file_.close()) fail(path_, refusals::why(errno));
-    if (!platform::publish(draft_, path_))
-      fail(path_, errno == EEXIST ? "there is such a file already" : std::strerror(errno));
-  }
-
- private:
-  fs::path path_, draft_;
-  platform::File file_;
-};
-
 }  // namespace
 
 void Npz::add(const std::string& name, const Tensor& array) { entries_.push_back({name + ".npy", npy(array)}); }
@@ -116,7 +77,6 @@ void Npz::add_text(const std::string& name, std::string text) { entries_.push_ba
 
 void Npz::write(const fs::path& path) const {
   constexpr std::uint64_t most = 0xffff'fffe;  // beyond, a zip archive needs fields of 64 bits
-  const refusals::QuietWrites quiet;
   Draft draft(path);
   std::string directory;
   std::uint64_t offset = 0;
@@ -135,7 +95,7 @@ void Npz::write(const fs::path& path) const {
     append(directory, offset, 4);
     directory += name;
     offset += header.size() + content.size();
-    if (offset > most) fail(path, "it would be larger than 4 GiB");
+    if (offset > most) draft.fail("it would be larger than 4 GiB");
     draft.put(header);
     draft.put(content);
   }

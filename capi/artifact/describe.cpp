@@ -103,6 +103,7 @@ std::string describe(const Metadata& metadata) {
   out.object([&] {
     out.member("leaf", in_utf8(metadata.leaf));
     out.member("dtype", name_of(metadata.dtype));
+    out.member("checksum", checksum(metadata));
     out.member("kernels_only", metadata.kernels_only);
     out.member("inputs", metadata.inputs);
     out.member("outputs", metadata.outputs);

@@ -206,6 +206,10 @@ Metadata read_stub_metadata(const std::filesystem::path& stub, const std::string
 // Returns the packages of the segments in their order, each once.
 std::vector<std::string> packages_of(const Metadata& metadata);
 
+// Returns the SHA-256 of what an artifact computes: of its metadata, and of each package or, without packages, of the
+// graphs of its kernels. It is the same for kernels that are built for other processors.
+std::string checksum(const Metadata& metadata);
+
 // Returns the metadata as a JSON document whose keys are the members of Metadata.
 std::string describe(const Metadata& metadata);
 

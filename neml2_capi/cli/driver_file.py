@@ -96,8 +96,9 @@ def load(file: Path, changes: Iterable[str] = ()) -> Run:
     Paths in the file are relative to its folder.
     """
     document = read(file, changes)
-    document.table((*LOADING, "output", "plot"))
+    document.table((*LOADING, "checkpoint", "output", "plot"))
     run = loading(document)
+    _checkpoint(_section(document, "checkpoint"), run)
     _output(_section(document, "output"), run)
     _plot(_section(document, "plot"), run)
     return run
@@ -362,6 +363,14 @@ def _step(node: Node, run: Run) -> None:
         if not 0.0 < least <= 1.0:
             raise node["least"].expected(what)
         run.settings["least_step"] = least
+
+
+def _checkpoint(node: Node, run: Run) -> None:
+    node.table(("file", "steps"))
+    if "file" in node:
+        run.settings["checkpoint"] = run.file.parent / node["file"].path("the path of a file")
+    if "steps" in node:
+        run.settings["checkpoint_steps"] = node["steps"].count("a number of steps, 1 at least")
 
 
 def _output(node: Node, run: Run) -> None:

@@ -121,6 +121,9 @@ def _loading(model: Model) -> Iterator[str]:
 
 def _results(model: Model) -> Iterator[str]:
     yield (
+        "\n[checkpoint]\n"
+        '# file = "run.state"   # if it is there, the run continues from it\n'
+        "# steps = 10           # after how many it is renewed\n"
         "\n[output]\n"
         'file = "results.csv"   # or .npz, which holds derivatives, too\n'
         f"# variables = {json.dumps(model.outputs.names)}\n"

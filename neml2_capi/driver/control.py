@@ -67,7 +67,8 @@ class Control:
         self.forces: list[Force] = [force for _, _, force in found.values()]
         pairs = {(d.output, d.variable) for d in model.derivatives}
         self._has_tangent = (name, self.input.name) in pairs
-        self._last: tuple[Array, Array, Array] | None = None  # strain, stress, tangent
+        #: Strain, stress and tangent of the last increment, from which a search begins; or nothing.
+        self.last: tuple[Array, ...] = ()
 
     def check_others(self, given: Any) -> None:
         """The components that are not found, of an input that is `given` as drive() takes it.
@@ -113,11 +114,11 @@ class Control:
         if components are not found; then nothing has changed but the arrays of the end.
         """
         points = _Points(self, call, self._targets(step, fraction, call.batch))
-        points.begin(self._last)
+        points.begin(self.last)
         for _ in range(_ITERATIONS):
             points.evaluate()
             if points.done.all():
-                self._last = points.state()
+                self.last = points.state()
                 return points.iterations.reshape(call.batch)
             points.advance()
         raise points.failed()
@@ -148,9 +149,9 @@ class _Points:
         self._residual = np.zeros_like(targets)
         self._step = np.zeros_like(targets)
 
-    def begin(self, last: tuple[Array, Array, Array] | None) -> None:
+    def begin(self, last: tuple[Array, ...]) -> None:
         """Start where the tangent of the last increment says."""
-        if last is None:
+        if not last:
             return
         strain, stress, tangent = last
         if self._control._has_tangent:

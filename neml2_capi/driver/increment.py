@@ -80,6 +80,8 @@ class Increment:
             output: [name for name in blocks if _asked(derivatives, output, name)]
             for output, blocks in self.call.derivatives.items()
         }
+        #: The inputs that a step reads of those before it.
+        self.carried = [*(n for s in roles.series for n in s.ages[1:]), *roles.guesses]
         self._exchanges = [pair for series in roles.series for pair in series.exchanges]
         self._exchanges += [(name, name) for name in roles.guesses if name not in remembered]
         self._followers = [name for name in roles.guesses if name in remembered]
@@ -116,6 +118,16 @@ class Increment:
         """Return the first input that is not finite at some point; "" if all are."""
         given = self.call.inputs.items()
         return next((name for name, each in given if not np.isfinite(np.asarray(each)).all()), "")
+
+    @property
+    def found(self) -> tuple[Array, ...]:
+        """What a control begins its next search with; empty without one."""
+        return self._control.last if self._control else ()
+
+    @found.setter
+    def found(self, value: tuple[Array, ...]) -> None:
+        if self._control:
+            self._control.last = value
 
     def rest(self, clock: Table, fraction: float) -> None:
         """Evaluate at the first time, this fraction of the first step after it.

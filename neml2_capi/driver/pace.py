@@ -15,6 +15,15 @@ class Pace:
         self._successes = 0
 
     @property
+    def state(self) -> tuple[float, int]:
+        """What the next increments depend on."""
+        return self._size, self._successes
+
+    @state.setter
+    def state(self, value: tuple[float, int]) -> None:
+        self._size, self._successes = value
+
+    @property
     def whole(self) -> bool:
         """Whether whole steps are tried."""
         return self._size == 1.0

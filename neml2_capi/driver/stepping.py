@@ -85,11 +85,11 @@ class Stepping:
                 if self._record.complete(0, wanted):
                     break
 
-    def make(self, step: int) -> int:
-        """Go on from one of the times to the next, or over several steps; returns how many."""
+    def make(self, step: int, until: int) -> int:
+        """Make a step, or several before the step `until`; returns how many."""
         made, good = 0, False
         if self._blocks is not None and self._pace.whole:
-            made, good = self._blocks.run(step, self._clock.steps)
+            made, good = self._blocks.run(step, until)
             for each in range(step, step + made):
                 _log.debug("step %d: made, in 1 increments", each)
         if good:

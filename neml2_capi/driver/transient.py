@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,8 +19,10 @@ from neml2_capi.driver.arguments import (
     check_switch,
     check_text,
     names_of,
+    wrong,
 )
 from neml2_capi.driver.blocks import Blocks
+from neml2_capi.driver.checkpoint import Checkpoint
 from neml2_capi.driver.control import Control
 from neml2_capi.driver.forces import Force, Table, clock, force, requires_gradient
 from neml2_capi.driver.given import Given, common_batch, initial_values, parameter_values
@@ -52,6 +55,8 @@ def drive(
     least_step: float = 2.0**-10,
     progress: bool | None = None,
     time: str = "t",
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_steps: int = 100,
 ) -> Results:
     """Drive a model through time, and record what it gives at each of the times.
 
@@ -119,6 +124,12 @@ def drive(
         Whether a bar is shown on stderr; by default if that is a terminal and tqdm is installed.
     time
         The input that `times` are, if the model has one of this name.
+    checkpoint
+        A file that holds the state and all records, renewed after `checkpoint_steps` steps and at
+        the end. If it is there, the run continues from it, with the bits of one that was not
+        stopped; forces, record and derivatives must be those of then. `times` may go on.
+    checkpoint_steps
+        After how many steps it is renewed.
 
     Returns
     -------
@@ -131,13 +142,17 @@ def drive(
     ------
     FatalError
         A name, shape or element type is wrong, or a number is not finite. Nothing was evaluated,
-        unless a function of time returned it later.
+        unless a function of time returned it later. Or a checkpoint is damaged, of another
+        artifact, of other times, parameters or records.
     StepError
         Points of a step did not converge with its least increment, or components were not found
         there. It holds the results before.
     """
     check_is_model(model)
-    if requires_gradient(forces, initial, parameters, control, times):
+    differentiated = requires_gradient(forces, initial, parameters, control, times)
+    if checkpoint is not None and (differentiated or isinstance(derivatives, list | tuple)):
+        raise wrong("checkpoint", "keeps no history for derivatives of whole runs; leave it out")
+    if differentiated:
         # What is there of torch's functions is imported with torch alone.
         torch = importlib.import_module("neml2_capi.torch._history")
         result: Results = torch.drive(
@@ -211,24 +226,34 @@ def drive(
     rows = Record(increment.call, kept, increment.recorded, clocked.steps, report, prescribed)
     # Control finds strains step by step, and a capsule is of the points of one step.
     by_step = controlled or model.options["capsule"]
+    pace = Pace(least_step)
     with increment.call:
+        saved = None
+        if checkpoint is not None:
+            about = (model, increment, rows, clocked, pace)
+            saved = Checkpoint(checkpoint, checkpoint_steps, *about)
         stepping = Stepping(
             increment,
             rows,
             clocked,
-            Pace(least_step),
+            pace,
             None if by_step else Blocks(model, roles, timed, increment, rows),
             giver(model, kinds.kind),
             (*model.inputs, *model.outputs),
             keeps=asked is not None,
         )
-        stepping.begin(is_solved=not roles.series)
-        with bar(clocked.steps - 1, 0, "step", progress) as shown:
+        step = saved.restore() if saved else 0
+        if not step:
+            stepping.begin(is_solved=not roles.series)
             step = 1
+        with bar(clocked.steps - 1, step - 1, "step", progress) as shown:
             while step < clocked.steps:
-                made = stepping.make(step)
+                until = saved.until(step) if saved else clocked.steps
+                made = stepping.make(step, until)
                 step += made
                 shown.update(made)
+                if saved and step == until:
+                    saved.keep(step - 1)
         results = stepping.results(clocked.steps)
     if history is None:
         return results

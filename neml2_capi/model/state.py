@@ -137,6 +137,16 @@ class State:
                 )
         self._values = values
 
+    def arrays(self) -> dict[str, Array]:
+        """All values by the names of the inputs of the next step, "stress~1".
+
+        Returns
+        -------
+        dict of str to array
+            As numpy arrays, (*B, *point shape); numpy's own are not copied.
+        """
+        return {name: Tensor(value).numpy() for name, value in self._values.items()}
+
     def copy(self) -> State:
         """The same state, which goes its own way from here.
 

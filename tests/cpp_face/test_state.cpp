@@ -1,5 +1,6 @@
 // A State carries the history of points as one who does it by hand.
 #include <algorithm>
+#include <cstdio>
 
 #include "face.hpp"
 
@@ -52,6 +53,36 @@ static void the_history_is_that_by_hand(const neml2::Model& model) {
   CHECK(state.old("stress")[0] != state["stress"][0] && expected[0] != 0);
 }
 
+// Of another model, as if the program were begun again.
+static void a_run_goes_on_from_a_file(const neml2::Model& model) {
+  const char* path = "test_state.state";
+  neml2::State state(model, n);
+  neml2::Call call(model);
+  state.bind(call);
+  const auto advance = [](neml2::State& its, neml2::Call& evaluation, int step) {
+    const std::vector<Tensor6> strain = strain_at(step);
+    const neml2::Span<const double> numbers(strain);
+    std::copy(numbers.begin(), numbers.end(), its["strain"].begin());
+    std::fill(its["t"].begin(), its["t"].end(), step);
+    evaluation.run_or_throw(n);
+    its.advance();
+  };
+  for (int step = 1; step <= 2; ++step) advance(state, call, step);
+  call.save_state(path, n, 2, 0.5);
+  const neml2::Model other(face::path("viscoplastic"));
+  neml2::State continued(other, n);
+  neml2::Call evaluation(other);
+  continued.bind(evaluation);
+  double time = 0;
+  CHECK(evaluation.load_state(path, n, &time) == 2 && time == 0.5);
+  for (int step = 3; step <= 4; ++step) advance(continued, evaluation, step);
+  const std::vector<double> expected = by_hand(model, 4);
+  CHECK(std::equal(expected.begin(), expected.end(), continued.old("stress").begin()));
+  CHECK(refuses(NEML2_ERROR_SHAPE, "npoints", [&] { evaluation.load_state(path, n - 1); }));
+  std::remove(path);
+  CHECK(refuses(NEML2_ERROR_FILE, path, [&] { evaluation.load_state(path, n); }));
+}
+
 static void mistakes_are_named(const neml2::Model& model) {
   neml2::State state(model, n);
   CHECK(refuses(NEML2_ERROR_NAME, "strss", [&] { state["strss"]; }));
@@ -62,6 +93,7 @@ int main() {
   return face::run([] {
     const neml2::Model model(face::path("viscoplastic"));
     the_history_is_that_by_hand(model);
+    a_run_goes_on_from_a_file(model);
     mistakes_are_named(model);
   });
 }

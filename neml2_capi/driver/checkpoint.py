@@ -1,0 +1,124 @@
+"""A driven model in a file: what makes the rest of its steps the same, to the last bit."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.outside import require_outside
+from neml2_capi._ffi.tensor import Array
+from neml2_capi.driver.arguments import file_name, wrong
+from neml2_capi.driver.forces import Table
+from neml2_capi.driver.increment import Increment
+from neml2_capi.driver.pace import Pace
+from neml2_capi.driver.record import Record
+from neml2_capi.model.state_file import read_state, require_artifact, write_state
+
+if TYPE_CHECKING:
+    from neml2_capi.model import Model
+
+
+class Checkpoint:
+    """A file that holds the state after a step, and the records of all steps until then.
+
+    Arrays of the state have the names of inputs, so that other programs continue from it, too; the
+    driver's own have a "/" in their names.
+    """
+
+    def __init__(
+        self,
+        path: Any,
+        every: Any,
+        model: Model,
+        increment: Increment,
+        record: Record,
+        clock: Table,
+        pace: Pace,
+    ) -> None:
+        self._path = file_name("checkpoint", path)
+        require_outside(self._path)
+        if not isinstance(every, int | np.integer) or isinstance(every, bool) or every < 1:
+            raise wrong("checkpoint_steps", f"must be a number of steps, 1 at least; got {every!r}")
+        self._every, self._artifact = int(every), model.describe()["checksum"]
+        self._increment, self._record, self._clock, self._pace = increment, record, clock, pace
+
+    def until(self, step: int) -> int:
+        """The step after the next that is kept, where `step` is the next to be made."""
+        return min(self._clock.steps, step + self._every - (step - 1) % self._every)
+
+    def keep(self, step: int) -> None:
+        """Write the state at the end of a step."""
+        arrays = {**self._state(), **self._fixed(step)}
+        arrays |= {f"result/{n}": rows for n, rows in self._record.arrays(step + 1).items()}
+        arrays |= {f"control/{n}": value for n, value in enumerate(self._increment.found)}
+        told = {
+            "artifact": self._artifact,
+            "npoints": str(self._increment.call.points),
+            "step": str(step),
+            "time": repr(float(self._clock.rows[step].max())),
+            "pace": json.dumps(self._pace.state),
+        }
+        write_state(self._path, arrays, told)
+
+    def restore(self) -> int:
+        """Take the state of a file, and return the step that is next; 0 if there is no file."""
+        if not os.path.exists(self._path):  # noqa: PTH110
+            return 0
+        arrays, told = read_state(self._path)
+        require_artifact(self._path, told, self._artifact)
+        try:
+            step, pace = int(told["step"]), tuple(json.loads(told["pace"]))
+        except (KeyError, ValueError, TypeError) as error:
+            raise self._refuse("holds a state, but is not a checkpoint of drive()") from error
+        if not 0 <= step < self._clock.steps:
+            raise self._refuse(f"is of step {step}, and this run has {self._clock.steps - 1}")
+        for name, value in self._fixed(step).items():
+            self._same(name, arrays.get(name), value)
+        wanted: Mapping[str, Array] = {
+            **self._state(),
+            **{f"result/{n}": rows for n, rows in self._record.arrays(step + 1).items()},
+        }
+        for name, value in wanted.items():
+            found = arrays.get(name)
+            if found is None or (found.shape, found.dtype) != (value.shape, value.dtype):
+                raise self._refuse(
+                    f"is of another run: its {name!r} is "
+                    f"{'missing' if found is None else found.shape}; expected {value.shape}"
+                )
+        for name, value in wanted.items():
+            value[...] = arrays[name]
+        controls = (f"control/{number}" for number in range(3))
+        self._increment.found = tuple(arrays[name] for name in controls if name in arrays)
+        self._pace.state = pace
+        return step + 1
+
+    def _state(self) -> dict[str, Array]:
+        """What a step reads of those before it."""
+        inputs = self._increment.call.inputs
+        return {name: np.asarray(inputs[name]) for name in self._increment.carried}
+
+    def _fixed(self, step: int) -> dict[str, Array]:
+        """What must be the same when a run is continued."""
+        parameters = self._increment.call.parameters
+        return {
+            "given/t": self._clock.rows[: step + 1],
+            **{f"given/{name}": np.asarray(value) for name, value in parameters.items()},
+        }
+
+    def _same(self, name: str, found: Array | None, expected: Array) -> None:
+        if found is None or not np.array_equal(found, expected):
+            what = "times" if name == "given/t" else f"parameter {name.removeprefix('given/')!r}"
+            raise self._refuse(f"is of another run, whose {what} differ from what is given")
+
+    def _refuse(self, why: str) -> FatalError:
+        return FatalError(
+            f"the checkpoint {self._path} {why}. Name another file, or remove it to begin anew",
+            lib.NEML2_ERROR_ARGUMENT,
+            "checkpoint",
+        )
