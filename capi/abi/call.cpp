@@ -390,9 +390,10 @@ int32_t neml2_call_wait(neml2_call* call) {
 // The state of a call whose arrays the processor can read.
 static const std::vector<model::Points>& state_of(const CallObject& call) {
   if (call.on_device)
-    throw Error(NEML2_ERROR_UNSUPPORTED, "call",
-                "The arrays of the call are in the memory of a device: copy them, and bind the copies in a call without "
-                "neml2_call_memory_set().");
+    throw Error(
+        NEML2_ERROR_UNSUPPORTED, "call",
+        "The arrays of the call are in the memory of a device: copy them, and bind the copies in a call without "
+        "neml2_call_memory_set().");
   return call.bindings.inputs;
 }
 
