@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <utility>
 
 #include "capi/base/error.h"
+#include "capi/evaluation/plan.h"
 #include "capi/tensor/rows.h"
+#include "capi/threads/pool.h"
 
 namespace neml2_capi::accelerator {
 namespace {
@@ -23,21 +26,32 @@ std::int64_t size_of(const std::vector<Variable>& variables) {
 
 constexpr std::int64_t tile = 64;  // points whose rows fit the first-level cache
 
-// Writes rows of n components, `stride` elements apart, as (n, points).
-template <class Real>
-void to_components(const Real* rows, std::int64_t stride, std::int64_t n, std::int64_t points, Real* to) {
-  for (std::int64_t begin = 0; begin < points; begin += tile)
-    for (std::int64_t c = 0; c < n; ++c)
-      for (std::int64_t p = begin; p < std::min(begin + tile, points); ++p) to[c * points + p] = rows[p * stride + c];
-}
+// Tiles of points, which threads share.
+template <class OfTile>
+class Tiles final : public threads::Job {
+ public:
+  Tiles(std::int64_t points, const OfTile& of_tile) : points_(points), of_tile_(of_tile) {}
+  void work() override {
+    constexpr std::int64_t at_once = 16 * tile;
+    for (;;) {
+      const std::int64_t first = next_.fetch_add(at_once, std::memory_order_relaxed), end = std::min(first + at_once, points_);
+      if (first >= points_) return;
+      for (std::int64_t begin = first; begin < end; begin += tile) of_tile_(begin, std::min(begin + tile, end));
+    }
+  }
 
-// Writes (n, points) as rows.
-template <class Real>
-void to_rows(const Real* components, std::int64_t n, std::int64_t points, Real* rows) {
-  for (std::int64_t begin = 0; begin < points; begin += tile)
-    for (std::int64_t c = 0; c < n; ++c)
-      for (std::int64_t p = begin; p < std::min(begin + tile, points); ++p)
-        rows[p * n + c] = components[c * points + p];
+ private:
+  std::int64_t points_;
+  const OfTile& of_tile_;
+  std::atomic<std::int64_t> next_ = 0;
+};
+
+// Calls of_tile(begin, end), which must not throw, for all points, on as many threads as are worth waking.
+template <class OfTile>
+void for_each_tile(std::int64_t points, int threads, const OfTile& of_tile) {
+  constexpr std::int64_t worthwhile = 4096;  // points of a thread
+  Tiles tiles(points, of_tile);
+  threads::run(tiles, static_cast<int>(std::min<std::int64_t>(threads - 1, points / worthwhile)));
 }
 
 // Derivatives of all outputs by all inputs, as the device has them.
@@ -51,18 +65,15 @@ class Tangent {
         outputs_(offsets_of(model.variables(Kind::output))),
         inputs_(offsets_of(model.variables(Kind::input))) {}
 
-  Tensor block(const model::Derivative& of) const {
+  // Writes a derivative of these points, as rows.
+  void write_block(const model::Derivative& of, std::int64_t begin, std::int64_t end, Real* rows) const {
     const Size size = size_of(of);
-    Tensor made = Tensor::empty(of.block.dtype, {points_, of.block.point_shape.product()});
-    for (std::int64_t begin = 0; begin < points_; begin += tile)
-      for (std::int64_t r = 0; r < size.rows; ++r)
-        for (std::int64_t c = 0; c < size.columns; ++c) {
-          const Real* from = entry(of, r, c);
-          Real* to = made.data_as<Real>() + r * size.columns + c;
-          for (std::int64_t p = begin; p < std::min(begin + tile, points_); ++p)
-            to[p * size.rows * size.columns] = from[p];
-        }
-    return made;
+    for (std::int64_t r = 0; r < size.rows; ++r)
+      for (std::int64_t c = 0; c < size.columns; ++c) {
+        const Real* from = entry(of, r, c);
+        Real* to = rows + r * size.columns + c;
+        for (std::int64_t p = begin; p < end; ++p) to[p * size.rows * size.columns] = from[p];
+      }
   }
 
   // Products with tangents of the inputs, by output.
@@ -155,23 +166,27 @@ void Batch::reserve(Array& array, std::int64_t bytes) {
 
 template <class Real>
 void Batch::gather(const std::vector<Points>& arrays, const std::vector<Variable>& variables, std::int64_t points,
-                   Real* to) const {
-  for (std::size_t i = 0; i < arrays.size(); ++i) {
-    const std::int64_t n = variables[i].point_shape.product();
-    const char* from = point(arrays[i], begin_, sizeof(Real));
-    to_components(reinterpret_cast<const Real*>(from), arrays[i].stride, n, points, to);
-    to += n * points;
-  }
+                   int threads, Real* to) const {
+  for_each_tile(points, threads, [&](std::int64_t begin, std::int64_t end) {
+    Real* of_variable = to;
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+      const std::int64_t n = variables[i].point_shape.product(), stride = arrays[i].stride;
+      const auto* rows = reinterpret_cast<const Real*>(point(arrays[i], begin_, sizeof(Real)));
+      for (std::int64_t c = 0; c < n; ++c, of_variable += points)
+        for (std::int64_t p = begin; p < end; ++p) of_variable[p] = rows[p * stride + c];
+    }
+  });
 }
 
-void Batch::begin(const model::Bindings& bindings, const model::Request& request, const newton::Settings& settings,
-                  std::int64_t begin, std::int64_t points) {
+void Batch::begin(const model::Bindings& bindings, const model::Plan& plan, std::int64_t begin, std::int64_t points) {
+  const newton::Settings settings = plan.options().newton();
+  const int threads = plan.threads();
   const std::int64_t item = itemsize(sizes_.real);
   const bool vary = std::ranges::any_of(bindings.parameters, [](const Points& array) { return array.stride != 0; });
   const std::int64_t values = vary ? points : 1, least = item;  // an array of nothing has a byte or more
   begin_ = begin;
   settings_ = settings;
-  with_tangent_ = needs_tangent(request);
+  with_tangent_ = needs_tangent(plan.request());
   reserve(inputs_, std::max(sizes_.inputs * points * item, least));
   reserve(parameters_, std::max(sizes_.parameters * values * item, least));
   reserve(outputs_, sizes_.outputs * points * item);
@@ -179,8 +194,8 @@ void Batch::begin(const model::Bindings& bindings, const model::Request& request
   reserve(reports_, 2 * points * static_cast<std::int64_t>(sizeof(std::int32_t)));
   reserve(norms_, 2 * points * static_cast<std::int64_t>(sizeof(double)));
   with_scalar(sizes_.real, [&]<class Real>(Real*) {
-    gather(bindings.inputs, model_.variables(Kind::input), points, inputs_.as<Real>());
-    gather(bindings.parameters, model_.variables(Kind::parameter), values, parameters_.as<Real>());
+    gather(bindings.inputs, model_.variables(Kind::input), points, threads, inputs_.as<Real>());
+    gather(bindings.parameters, model_.variables(Kind::parameter), values, threads, parameters_.as<Real>());
   });
 
   points_ = points;  // from here on, something may be under way
@@ -211,7 +226,7 @@ void Batch::note_unknowns(const model::Bindings& bindings, model::Chunk& chunk) 
   }
 }
 
-model::Derived Batch::end(const model::Bindings& bindings, model::Chunk& chunk) {
+model::Derived Batch::end(const model::Bindings& bindings, int threads, model::Chunk& chunk) {
   const std::int64_t points = std::exchange(points_, 0);
   queue_->wait();
   chunk.begin = begin_;
@@ -232,21 +247,33 @@ model::Derived Batch::end(const model::Bindings& bindings, model::Chunk& chunk) 
   const auto& outputs = model_.variables(Kind::output);
   const Vector<std::int64_t> offsets = offsets_of(outputs);
   return with_scalar(sizes_.real, [&]<class Real>(Real*) {
+    Vector<Real*> rows, blocks;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       Tensor& value = chunk.values[model_.values_of(Kind::output)[i]];
       value = Tensor::empty(outputs[i].dtype, Dims{points}.then(outputs[i].point_shape));
-      to_rows(outputs_.as<const Real>() + offsets[i] * points, offsets[i + 1] - offsets[i], points,
-              value.data_as<Real>());
+      rows.push_back(value.data_as<Real>());
     }
     model::Derived derived;
-    if (!with_tangent_) return derived;
+    const auto& derivatives = model_.derivatives(Kind::input).all();
+    for (std::size_t i = 0; i < derivatives.size() && any_bound(bindings.blocks); ++i) {
+      const Variable& block = derivatives[i].block;
+      derived[Part::block].push_back(Tensor::empty(block.dtype, {points, block.point_shape.product()}));
+      blocks.push_back(derived[Part::block].back().data_as<Real>());
+    }
     const Tangent<Real> tangent(model_, tangent_.as<const Real>(), points);
+    for_each_tile(points, threads, [&](std::int64_t begin, std::int64_t end) {
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        const std::int64_t n = offsets[i + 1] - offsets[i];
+        const Real* from = outputs_.as<const Real>() + offsets[i] * points;
+        for (std::int64_t c = 0; c < n; ++c)
+          for (std::int64_t p = begin; p < end; ++p) rows[i][p * n + c] = from[c * points + p];
+      }
+      for (std::size_t i = 0; i < blocks.size(); ++i) tangent.write_block(derivatives[i], begin, end, blocks[i]);
+    });
+    if (!with_tangent_) return derived;
     const auto given = [&](Part part) {
       return gather_bound(bindings.of(part), model_.variables(kind_of(part)), begin_, points);
     };
-    if (any_bound(bindings.blocks))
-      for (const model::Derivative& of : model_.derivatives(Kind::input).all())
-        derived[Part::block].push_back(tangent.block(of));
     if (any_bound(bindings.jvps)) derived[Part::jvp] = tangent.jvp(given(Part::tangent));
     if (any_bound(bindings.adjoints)) derived[Part::adjoint] = tangent.vjp(given(Part::cotangent));
     return derived;

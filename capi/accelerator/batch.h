@@ -39,10 +39,9 @@ class Batch {
       : model_(model), sizes_(sizes), queue_(program.queue()) {}
 
   // Hands points of the caller's arrays to the device, and returns.
-  void begin(const model::Bindings& bindings, const model::Request& request, const newton::Settings& settings,
-             std::int64_t begin, std::int64_t points);
+  void begin(const model::Bindings& bindings, const model::Plan& plan, std::int64_t begin, std::int64_t points);
   // Waits, and fills the chunk of what came back: outputs, reports, and the derivatives that were asked for.
-  model::Derived end(const model::Bindings& bindings, model::Chunk& chunk);
+  model::Derived end(const model::Bindings& bindings, int threads, model::Chunk& chunk);
   // Seconds that the device took for the points of the last end().
   double seconds() const { return queue_->seconds(); }
   bool is_under_way() const { return points_ > 0; }
@@ -62,7 +61,7 @@ class Batch {
   void reserve(Array& array, std::int64_t bytes);
   template <class Real>
   void gather(const std::vector<model::Points>& arrays, const std::vector<model::Variable>& variables,
-              std::int64_t points, Real* to) const;
+              std::int64_t points, int threads, Real* to) const;
 
   void note_unknowns(const model::Bindings& bindings, model::Chunk& chunk) const;
 

@@ -164,7 +164,7 @@ void ByText::finish(Batch& batch, const model::Plan& plan, const model::Bindings
     arrays.mark_failed = false;
     arrays.unknowns = nullptr;
   }
-  const model::Derived derived = batch.end(arrays, chunk);
+  const model::Derived derived = batch.end(arrays, plan.threads(), chunk);
   if (log::on(log::Channel::model, log::Level::debug))
     log::write(log::Channel::model, log::Level::debug, name_, ": ", chunk.points, " points took ",
                log::scientific(batch.seconds()), " s on the device");
@@ -190,7 +190,7 @@ void ByText::run(const model::Plan& plan, const model::Bindings& bindings, const
   for (std::int64_t p = range.begin; p < end; p += size, turn ^= 1) {
     interrupt::check();
     finish(pair->batches[turn], plan, bindings, workspace, tally);
-    pair->batches[turn].begin(bindings, plan.request(), plan.options().newton(), p, std::min(size, end - p));
+    pair->batches[turn].begin(bindings, plan, p, std::min(size, end - p));
   }
   for (int i = 0; i < 2; ++i, turn ^= 1) finish(pair->batches[turn], plan, bindings, workspace, tally);
   end_sums(plan, range);
