@@ -34,7 +34,8 @@ class Tiles final : public threads::Job {
   void work() override {
     constexpr std::int64_t at_once = 16 * tile;
     for (;;) {
-      const std::int64_t first = next_.fetch_add(at_once, std::memory_order_relaxed), end = std::min(first + at_once, points_);
+      const std::int64_t first = next_.fetch_add(at_once, std::memory_order_relaxed),
+                         end = std::min(first + at_once, points_);
       if (first >= points_) return;
       for (std::int64_t begin = first; begin < end; begin += tile) of_tile_(begin, std::min(begin + tile, end));
     }

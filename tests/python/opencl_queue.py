@@ -27,25 +27,26 @@ def checked(status: int) -> None:
     assert status == _DONE, status
 
 
-class Context:
-    """A context on the first device of the loader, which is not the library's."""
-
-    def __init__(self) -> None:
-        self.cl = library()
-        count, devices = c_uint(), list[Any]()
-        checked(self.cl.clGetPlatformIDs(0, None, byref(count)))
-        platforms = (c_void_p * count.value)()
-        checked(self.cl.clGetPlatformIDs(count, platforms, None))
-        for platform in platforms:
-            many = c_uint()
-            if self.cl.clGetDeviceIDs(
-                c_void_p(platform), c_ulong(0xFFFFFFFF), 0, None, byref(many)
-            ):
-                continue
+def devices() -> list[int]:
+    """The handles of all devices, in the order of the loader."""
+    cl, count, found = library(), c_uint(), list[int]()
+    checked(cl.clGetPlatformIDs(0, None, byref(count)))
+    platforms = (c_void_p * count.value)()
+    checked(cl.clGetPlatformIDs(count, platforms, None))
+    for platform in map(c_void_p, platforms):
+        many, every = c_uint(), c_ulong(0xFFFFFFFF)
+        if cl.clGetDeviceIDs(platform, every, 0, None, byref(many)) == _DONE:
             here = (c_void_p * many.value)()
-            self.cl.clGetDeviceIDs(c_void_p(platform), c_ulong(0xFFFFFFFF), many, here, None)
-            devices += here
-        self.device = c_void_p(devices[0])
+            checked(cl.clGetDeviceIDs(platform, every, many, here, None))
+            found += [handle for handle in here if handle]
+    return found
+
+
+class Context:
+    """A context on a device of the loader, which is not the library's."""
+
+    def __init__(self, index: int = 0) -> None:
+        self.cl, self.device = library(), c_void_p(devices()[index])
         status = c_int()
         self.handle = c_void_p(
             self.cl.clCreateContext(None, 1, byref(self.device), None, None, byref(status))

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from opencl_queue import Context, Queue
+from states import repeated, state_of
 from test_opencl import cache_of_pocl, caches, hooke, resident, strains, with_text  # noqa: F401
+from test_opencl_models import on_device, opened
 
 from neml2_capi import FatalError, Model
 from neml2_capi._ffi.errors import check, last_message
@@ -21,16 +23,24 @@ POINTS = 100
 E = 2.5
 
 
+@pytest.fixture(
+    scope="module", params=[0, pytest.param(1, marks=pytest.mark.full("Intel's OpenCL"))]
+)
+def index(request: pytest.FixtureRequest) -> int:
+    """Which of the loader's devices."""
+    return int(request.param)
+
+
 @pytest.fixture
-def model(tmp_path: Path) -> Model:
-    model = Model(with_text(tmp_path / "artifact"), device="opencl:0")
+def model(tmp_path: Path, index: int) -> Model:
+    model = on_device(with_text(tmp_path / "artifact"), "float64", f"opencl:{index}")
     model["E"] = E
     return model
 
 
-@pytest.fixture(scope="module")
-def context(cache_of_pocl: None) -> Context:  # noqa: F811
-    return Context()
+@pytest.fixture
+def context(model: Model, index: int) -> Context:
+    return Context(index)
 
 
 class Call:
@@ -219,10 +229,10 @@ def test_the_host_may_be_ended_by_none_of_its_mistakes(model: Model, context: Co
         check(lib.neml2_call_run_steps(ffi.NULL, call.owner[0], 3, 2))
 
 
-def test_a_model_of_the_processor_has_no_memory_elsewhere(tmp_path: Path, context: Context) -> None:
+def test_a_model_of_the_processor_has_no_memory_elsewhere(tmp_path: Path) -> None:
     model = Model(with_text(tmp_path / "artifact"))
     with pytest.raises(FatalError, match="build-kernels --target opencl or cuda"):
-        Call(model, context.queue())
+        Call(model, Context().queue())
 
 
 def test_calls_give_all_memory_back(model: Model, context: Context) -> None:
@@ -243,3 +253,24 @@ def test_calls_give_all_memory_back(model: Model, context: Context) -> None:
             before = resident()
     queue.finish()
     assert resident() - before < 2 << 20
+
+
+@pytest.mark.gpu
+def test_tensors_of_a_gpu_get_the_bits_of_arrays_of_the_host(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    name = "isotropic_hardening"
+    _, model = opened(name, tmp_path, "cuda:0")
+    inputs = repeated(state_of(name, model), 10_000)
+    there = {name: torch.as_tensor(value, device="cuda:0") for name, value in inputs.items()}
+    outputs, blocks = model.jacobian(there)
+    expected, of_host = model.jacobian(inputs)
+    for output, value in outputs.items():
+        assert value.is_cuda
+        np.testing.assert_array_equal(value.cpu().numpy(), expected[output])
+        for by, block in blocks[output].items():
+            np.testing.assert_array_equal(block.cpu().numpy(), of_host[output][by])
+    with torch.cuda.stream(torch.cuda.Stream()):
+        call = model.bind(there)
+        for _ in range(3):
+            assert call.run() == 0
+        assert call.wait() == 0

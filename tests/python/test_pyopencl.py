@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from opencl_queue import devices
 from states import Array
 from test_opencl import cache_of_pocl, caches, hooke, strains, with_text  # noqa: F401
 
@@ -22,16 +24,28 @@ E = 2.0
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Model:
-    model = Model(with_text(tmp_path / "artifact"), device="opencl:0")
+def device() -> Any:
+    """A device that pyopencl and the library both see; pyopencl brings a loader of its own."""
+    known = devices()
+    for platform in cl.get_platforms():
+        for device in platform.get_devices():
+            if device.int_ptr in known:
+                return device
+    pytest.skip("pyopencl and the library have no device in common")
+
+
+@pytest.fixture
+def model(device: Any, tmp_path: Path) -> Model:
+    index = devices().index(device.int_ptr)
+    model = Model(with_text(tmp_path / "artifact"), device=f"opencl:{index}")
     model["E"] = E
     return model
 
 
 @pytest.fixture
-def queue(model: Model) -> Any:
-    device = next(d for p in cl.get_platforms() for d in p.get_devices())
-    return cl.CommandQueue(cl.Context([device]))
+def queue(device: Any) -> Iterator[Any]:
+    context = cl.Context([device])  # kept: a queue does not everywhere
+    yield cl.CommandQueue(context)
 
 
 def expected(strain: Array, modulus: float = E) -> Array:
