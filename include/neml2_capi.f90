@@ -794,18 +794,19 @@ contains
   ! <name>_aoti.i file that neml2-compile writes beside it. `dtype` is neml2_float64, `device` neml2_device_cpu and
   ! `runtime` neml2_runtime_auto unless given; with a `scheduler`, which has one device at least, its devices are taken,
   ! and later changes of it do not count. A `strain_measure`, neml2_strain_logarithmic for example, goes around a law of
-  ! small strain, with the stress of `stress_measure`; `material_axes` turn tensors by an input of each point. The `strain`
+  ! small strain, with the stress of `stress_measure`; `material_axes` turn tensors by an input of each point. Under a
+  ! `hypothesis`, neml2_plane_stress for example, strain and stress have its components only. The `strain`
   ! and the `stress` are found unless given. What was loaded before is replaced on success and kept on failure:
   ! neml2_error_file if a file is missing, neml2_error_artifact if it is not what it should be,
   ! neml2_error_unsupported if it was not compiled for this device, type or processor.
-  != model_load: model_open -> self, path, [name], [dtype], [device], [device_index], [runtime], [scheduler], [strain_measure], [stress_measure], [material_axes], [strain], [stress]
+  != model_load: model_open -> self, path, [name], [dtype], [device], [device_index], [runtime], [scheduler], [strain_measure], [stress_measure], [material_axes], [hypothesis], [strain], [stress]
   subroutine model_load(self, path, stat, errmsg, name, dtype, device, device_index, runtime, scheduler, &
-      strain_measure, stress_measure, material_axes, strain, stress)
+      strain_measure, stress_measure, material_axes, hypothesis, strain, stress)
     class(neml2_model), intent(inout) :: self
     character(*), intent(in) :: path
     character(*), intent(in), optional :: name, strain, stress
     integer(int32), intent(in), optional :: dtype, device, device_index, runtime, strain_measure, stress_measure, &
-      material_axes
+      material_axes, hypothesis
     class(object), intent(in), optional :: scheduler
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
@@ -825,6 +826,7 @@ contains
     if (present(strain_measure)) source%strain_measure = strain_measure
     if (present(stress_measure)) source%stress_measure = stress_measure
     if (present(material_axes)) source%material_axes = material_axes
+    if (present(hypothesis)) source%hypothesis = hypothesis
     if (present(strain)) c_strain = c_text(strain)
     if (present(strain)) source%strain = c_loc(c_strain)
     if (present(stress)) c_stress = c_text(stress)
@@ -3204,7 +3206,9 @@ module neml2_capi
   public :: neml2_int16, neml2_int8, neml2_uint8, neml2_bool, neml2_float16, neml2_bfloat16, neml2_device_cpu
   public :: neml2_device_cuda, neml2_device_opencl, neml2_runtime_auto, neml2_runtime_builtin, neml2_runtime_libtorch
   public :: neml2_input, neml2_output, neml2_parameter, neml2_unknown, neml2_tangent, neml2_jvp, neml2_cotangent
-  public :: neml2_adjoint, neml2_parameter_adjoint, neml2_strain_of_law, neml2_strain_logarithmic
+  public :: neml2_adjoint, neml2_parameter_adjoint, neml2_tridimensional, neml2_plane_strain, neml2_axisymmetrical
+  public :: neml2_generalised_plane_strain, neml2_plane_stress, neml2_uniaxial, neml2_beam, neml2_plane_beam
+  public :: neml2_shell, neml2_axisymmetrical_generalised_plane_strain, neml2_strain_of_law, neml2_strain_logarithmic
   public :: neml2_strain_green_lagrange, neml2_strain_corotational, neml2_stress_pk1, neml2_stress_cauchy
   public :: neml2_stress_pk2, neml2_stress_kirchhoff, neml2_output_first, neml2_input_first, neml2_report_status
   public :: neml2_report_iterations, neml2_report_residual_norm, neml2_report_residual_history

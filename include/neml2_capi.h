@@ -314,6 +314,21 @@ enum neml2_role {
   NEML2_PARAMETER_ADJOINT = 8
 };
 
+/** Hypothesis of an element: which components of the strain and of the stress it has. The other strains are zero, or they
+ *  are solved for at each point so that their stresses vanish. The section on opening has both. */
+enum neml2_hypothesis {
+  NEML2_TRIDIMENSIONAL = 0,           /**< all six */
+  NEML2_PLANE_STRAIN = 1,             /**< xx, yy, zz, xy: zz is what the host gives, 0 or less the thermal strain */
+  NEML2_AXISYMMETRICAL = 2,           /**< rr, zz, tt, rz: the second component is along the axis */
+  NEML2_GENERALISED_PLANE_STRAIN = 3, /**< xx, yy, zz, xy */
+  NEML2_PLANE_STRESS = 4,             /**< xx, yy, xy */
+  NEML2_UNIAXIAL = 5,                 /**< xx: a truss */
+  NEML2_BEAM = 6,                     /**< xx, xz, xy: a beam with two shears */
+  NEML2_PLANE_BEAM = 7,               /**< xx, xy: a beam with one shear, or with torsion */
+  NEML2_SHELL = 8,                    /**< xx, yy, yz, xz, xy: a plate with transverse shears */
+  NEML2_AXISYMMETRICAL_GENERALISED_PLANE_STRAIN = 9 /**< rr, zz, tt */
+};
+
 /* ---------------------------------------------------------------------------------------------
  * Opening
  *
@@ -328,6 +343,26 @@ enum neml2_role {
  * Every structure of this header begins with `size`, which you set to its sizeof. So a program and a library of
  * different releases understand each other: a field that one of them does not know is 0. It is ARGUMENT, naming the
  * field, if `size` is none of the sizes of the structure, or if a field is given that the library does not know.
+ *
+ * A model may be opened under the *hypothesis* of an element. Its strain and stress then have the components of the
+ * hypothesis only, in the order of Mandel notation, shears times sqrt(2):
+ *
+ *     hypothesis                                strain and stress     zero strains   strains that are solved for
+ *     PLANE_STRAIN, AXISYMMETRICAL,
+ *       GENERALISED_PLANE_STRAIN                xx, yy, zz, xy        yz, xz         none
+ *     PLANE_STRESS                              xx, yy, xy            none           zz, yz, xz
+ *     UNIAXIAL                                  xx                    none           yy, zz, yz, xz, xy
+ *     BEAM                                      xx, xz, xy            none           yy, zz, yz
+ *     PLANE_BEAM                                xx, xy                none           yy, zz, yz, xz
+ *     SHELL                                     xx, yy, yz, xz, xy    none           zz
+ *     AXISYMMETRICAL_GENERALISED_PLANE_STRAIN   xx, yy, zz            yz, xz, xy     none
+ *
+ * Strains that are solved for are the output `strain_transverse`, named after the strain. If the law has a history, their
+ * values of the step before are the input `strain_transverse~1`: the solve begins there, and they complete the law's own
+ * `strain~1`. A law with a history of the stress has the stresses of zero strains as the pair `stress_transverse`, too. All
+ * other variables are the law's. Derivatives are condensed, and those are there for which the law has what that needs, the
+ * derivative of the stress with respect to the strain above all. A point is NOT_CONVERGED, too, if its strains are not found
+ * within `miters` evaluations of the law. convergence = batch, solves of your own and a strain measure are UNSUPPORTED.
  * ------------------------------------------------------------------------------------------- */
 
 /** Strain that a law of small strain is given under large deformation, and what its stress T then is. C = F^T F.
@@ -367,7 +402,7 @@ typedef struct neml2_source {
   int32_t strain_measure;           /**< NEML2_STRAIN_*, around a law of small strain; see neml2_model_open() */
   int32_t stress_measure;           /**< NEML2_STRESS_*, with a strain measure */
   int32_t material_axes;            /**< 1: tensors are turned by an input `material_axes` of each point */
-  int32_t reserved;                 /**< 0 */
+  int32_t hypothesis;               /**< of a model: NEML2_PLANE_STRESS and the like, or 0 for all components */
   const char *strain;               /**< the input that is the strain; NULL: found by its name */
   const char *stress;               /**< the output that is the stress; NULL: found by its name */
 } neml2_source;
@@ -434,7 +469,8 @@ NEML2_CAPI int32_t neml2_model_variable_find(int64_t *out, const neml2_model *mo
 typedef struct neml2_variable_info {
   int64_t size; /**< sizeof(neml2_variable_info) */
   const char *name;
-  const char *type; /**< the mathematical type, as NEML2 names it: "SR2", "Scalar"; empty for parameters */
+  const char *type; /**< the mathematical type, as NEML2 names it: "SR2", "Scalar"; empty for parameters. Of a tensor under
+                         a hypothesis with its components: "SR2(xx, yy, xy)" */
   int64_t ndim;
   int64_t sub_ndim;
   const int64_t *shape; /**< `ndim` sizes */

@@ -761,6 +761,12 @@ class Source {
     return *this;
   }
 
+  /** Of a model, one of NEML2_PLANE_STRESS and the like. */
+  Source& hypothesis(int32_t hypothesis) {
+    source_.hypothesis = hypothesis;
+    return *this;
+  }
+
   /** The input that is the strain, and the output that is the stress, unless their names tell. */
   Source& tensors(std::string strain, std::string stress) {
     strain_ = std::move(strain);

@@ -80,6 +80,19 @@ module neml2_capi_c
   integer(int32), parameter, public :: neml2_adjoint = 7
   integer(int32), parameter, public :: neml2_parameter_adjoint = 8
 
+  ! Hypothesis of an element: which components of the strain and of the stress it has. The other strains are zero, or
+  ! they are solved for at each point so that their stresses vanish. The section on opening has both.
+  integer(int32), parameter, public :: neml2_tridimensional = 0
+  integer(int32), parameter, public :: neml2_plane_strain = 1
+  integer(int32), parameter, public :: neml2_axisymmetrical = 2
+  integer(int32), parameter, public :: neml2_generalised_plane_strain = 3
+  integer(int32), parameter, public :: neml2_plane_stress = 4
+  integer(int32), parameter, public :: neml2_uniaxial = 5
+  integer(int32), parameter, public :: neml2_beam = 6
+  integer(int32), parameter, public :: neml2_plane_beam = 7
+  integer(int32), parameter, public :: neml2_shell = 8
+  integer(int32), parameter, public :: neml2_axisymmetrical_generalised_plane_strain = 9
+
   ! Strain that a law of small strain is given under large deformation, and what its stress T then is. C = F^T F.
   ! neml2_strain_logarithmic ln(C) / 2, and T is conjugate to it (Miehe, Apel, Lambrecht, Comput. Methods Appl. Mech.
   ! Eng. 191 (2002) 3383). Hencky's elasticity, and the plasticity of metals neml2_strain_green_lagrange (C - 1) / 2,
@@ -132,7 +145,7 @@ module neml2_capi_c
     integer(int32) :: strain_measure = 0
     integer(int32) :: stress_measure = 0
     integer(int32) :: material_axes = 0
-    integer(int32) :: reserved = 0
+    integer(int32) :: hypothesis = 0
     type(c_ptr) :: strain = c_null_ptr
     type(c_ptr) :: stress = c_null_ptr
   end type c_source

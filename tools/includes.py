@@ -27,7 +27,7 @@ ROOMS = [
 ]
 ROOMS += ["provider", "loader", "packages", "libtorch", "opencl", "cuda", "newton", "values"]
 ROOMS += ["kernels", "segments", "model", "capsule", "checkpoint", "evaluation"]
-ROOMS += ["deformation", "views", "devices", "accelerator"]
+ROOMS += ["deformation", "views", "hypotheses", "devices", "accelerator"]
 ROOMS += ["abi", "plugin"]
 # Rooms of backends: no other room includes them, but the shell of plug-ins, which holds packages.
 BACKENDS = {"package", "provider", "loader", "packages", "libtorch", "opencl", "cuda"}

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "capi/hypotheses/under_hypothesis.h"
 #include "capi/views/large_strain.h"
 #include "capi/views/material_axes.h"
 #include "capi/views/view.h"
@@ -26,6 +27,15 @@ void require_choice(std::int32_t number, std::int32_t last, const char* field, c
 
 std::string_view text_of(const char* text) { return text ? std::string_view(text) : std::string_view(); }
 
+void add_hypothesis(ModelObject& model, const neml2_source& source) {
+  const std::shared_ptr<const model::Routes> law = model.routes;
+  auto reduction = std::make_unique<const model::Reduction>(law->model(), model::hypothesis_of(source.hypothesis),
+                                                            text_of(source.strain), text_of(source.stress));
+  model.value = model::Model::around({law, &law->model()}, reduction->boundary());
+  model.routes = std::make_shared<const model::Routes>(
+      model.value, std::make_shared<const model::UnderHypothesis>(law, std::move(reduction)));
+}
+
 }  // namespace
 
 void add_views(ModelObject& model, const neml2_source& source) {
@@ -36,9 +46,13 @@ void add_views(ModelObject& model, const neml2_source& source) {
     throw Error(
         NEML2_ERROR_ARGUMENT, "stress_measure",
         "A stress measure belongs to a strain measure: give 'strain_measure', too, or leave 'stress_measure' 0.");
-  if (source.strain_measure == 0 && source.material_axes == 0) return;
-  require_host(*model.value, "A strain measure or material axes are");
+  if (source.strain_measure == 0 && source.material_axes == 0 && source.hypothesis == 0) return;
+  require_host(*model.value, "A strain measure, material axes or a hypothesis are");
+  if (source.strain_measure != 0 && source.hypothesis != 0)
+    throw Error(NEML2_ERROR_UNSUPPORTED, "hypothesis",
+                "A hypothesis is of small strains: leave 'strain_measure' 0, or 'hypothesis'.");
   if (source.material_axes) add(model, std::make_unique<const model::MaterialAxes>(*model.value));
+  if (source.hypothesis) add_hypothesis(model, source);
   if (source.strain_measure)
     add(model, std::make_unique<const model::LargeStrain>(*model.value,
                                                           static_cast<deformation::Measure>(source.strain_measure),

@@ -28,6 +28,18 @@ void turn_symmetric(const double* drot, double* six) {
 
 }  // namespace
 
+Convention some_of(const Convention& whole, const std::vector<std::int64_t>& components) {
+  Convention some = whole;
+  some.size = some.direct = 0;
+  for (const int place : whole.place) {
+    const auto at = std::ranges::find(components, place);
+    if (at == components.end()) continue;
+    some.place[some.size++] = static_cast<int>(at - components.begin());
+    some.direct += place < 3;
+  }
+  return some;
+}
+
 std::size_t item_size(Kind kind) {
   constexpr std::size_t sizes[] = {1, 3, 6, 9};
   return sizes[static_cast<int>(kind)];

@@ -9,6 +9,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <vector>
 
 #include "capi/plugin/mapping.h"
 
@@ -19,6 +21,7 @@ struct Convention {
   double strain, stress;                        // what a shear component of the host is multiplied by to be NEML2's
   int tensor[9] = {0, 1, 2, 3, 4, 5, 6, 7, 8};  // the same of a tensor, which NEML2 has row by row
   bool in_sequence = false;  // variables stand one behind another, without the stress, not at places of the mapping
+  int size = 6, direct = 3;  // components of the strain and the stress, and how many of them are no shears
 };
 
 inline constexpr double ROOT = 1.4142135623730951;
@@ -26,18 +29,24 @@ inline constexpr Convention UMAT{{0, 1, 2, 5, 4, 3}, ROOT / 2, ROOT};
 inline constexpr Convention KRATOS{{0, 1, 2, 5, 3, 4}, ROOT / 2, ROOT};
 inline constexpr Convention VUMAT{{0, 1, 2, 5, 3, 4}, ROOT, ROOT};
 inline constexpr Convention GENERIC{{0, 1, 2, 5, 4, 3}, 1, 1, {0, 4, 8, 1, 3, 2, 6, 5, 7}, true};
+// States of the generic behaviour under a hypothesis, where MFront's tensors lack components: numbers as NEML2 has them.
+inline constexpr Convention NUMBERS{{0, 1, 2, 3, 4, 5}, 1, 1, {0, 1, 2, 3, 4, 5, 6, 7, 8}, true};
 
-// `to` (6 numbers, NEML2's) from the first `count` components of the host, at distance `stride`; the others are 0.
+// Returns the convention of tensors that have some components only, which are positions in NEML2's order.
+Convention some_of(const Convention& whole, const std::vector<std::int64_t>& components);
+
+// `to` (all numbers, NEML2's) from the first `count` components of the host, at distance `stride`; the others are 0.
 inline void to_model(const Convention& convention, double shear, const double* from, int count, std::size_t stride,
                      double* to) {
-  for (int i = 0; i < 6; ++i)
-    to[convention.place[i]] = i < count ? from[std::size_t(i) * stride] * (i < 3 ? 1 : shear) : 0;
+  for (int i = 0; i < convention.size; ++i)
+    to[convention.place[i]] = i < count ? from[std::size_t(i) * stride] * (i < convention.direct ? 1 : shear) : 0;
 }
 
 // The first `count` components of the host from NEML2's.
 inline void to_host(const Convention& convention, double shear, const double* from, int count, std::size_t stride,
                     double* to) {
-  for (int i = 0; i < count; ++i) to[std::size_t(i) * stride] = from[convention.place[i]] / (i < 3 ? 1 : shear);
+  for (int i = 0; i < count; ++i) 
+    to[std::size_t(i) * stride] = from[convention.place[i]] / (i < convention.direct ? 1 : shear);
 }
 
 // One item of a state variable, turned with the material by `drot` (column-major, as Fortran has it; null: not at all),

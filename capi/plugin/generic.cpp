@@ -74,12 +74,42 @@ void check(const BehaviourData& d, const Mapping& map, const Wanted& what) {
   need(d.speed_of_sound, what.sound, "speed_of_sound");
 }
 
-void gather(const BehaviourData& d, const Material& m, const Wanted& what, Workspace& w) {
+// The tensors of a hypothesis. MFront writes xx, yy, zz and xy under plane stress, and what is zz there does not count.
+struct Tensors {
+  Tensors(const Material& material, std::int32_t hypothesis)
+      : convention(some_of(GENERIC, material.components)),
+        states(hypothesis == NEML2_TRIDIMENSIONAL ? GENERIC : NUMBERS),
+        is_plane_stress(hypothesis == NEML2_PLANE_STRESS) {}
+
+  int size() const { return convention.size + is_plane_stress; }
+  // The position of a component in an array of the host.
+  int at(int i) const { return i + (is_plane_stress && i == 2); }
+
+  void read(const double* from, double* to) const {
+    for (int i = 0; i < convention.size; ++i) to[convention.place[i]] = from[at(i)];
+  }
+  void write(const double* from, double* to) const {
+    std::fill_n(to, size(), 0.0);
+    for (int i = 0; i < convention.size; ++i) to[at(i)] = from[convention.place[i]];
+  }
+  void write_operator(const double* from, double* to) const {
+    std::fill_n(to, size() * size(), 0.0);
+    for (int i = 0; i < convention.size; ++i)
+      for (int j = 0; j < convention.size; ++j)
+        to[size() * at(i) + at(j)] = from[convention.size * convention.place[i] + convention.place[j]];
+  }
+
+  Convention convention;
+  const Convention& states;
+  bool is_plane_stress;
+};
+
+void gather(const BehaviourData& d, const Material& m, const Tensors& tensors, const Wanted& what, Workspace& w) {
   const Mapping& map = m.mapping;
-  to_model(GENERIC, GENERIC.strain, d.s0.gradients, 6, 1, w.old_strain.data());
-  to_model(GENERIC, GENERIC.strain, what.prediction ? d.s0.gradients : d.s1.gradients, 6, 1, w.strain.data());
-  to_model(GENERIC, GENERIC.stress, d.s0.forces, 6, 1, w.old_state.data());
-  states_to_model(m, GENERIC, d.s0.states, 1, nullptr, w.old_state.data());
+  tensors.read(d.s0.gradients, w.old_strain.data());
+  tensors.read(what.prediction ? d.s0.gradients : d.s1.gradients, w.strain.data());
+  tensors.read(d.s0.forces, w.old_state.data());
+  states_to_model(m, tensors.states, d.s0.states, 1, nullptr, w.old_state.data());
   w.old_time = 0;
   w.time = d.dt;
   const double *before = d.s0.external, *now = what.prediction ? d.s0.external : d.s1.external;
@@ -92,25 +122,22 @@ void gather(const BehaviourData& d, const Material& m, const Wanted& what, Works
   parameters_to_model(m, GENERIC, d.s1.properties, w.parameters.data());
 }
 
-void scatter(const Material& m, const Workspace& w, const BehaviourData& d) {
-  to_host(GENERIC, GENERIC.stress, w.state.data(), 6, 1, d.s1.forces);
-  states_to_host(m, GENERIC, w.state.data(), 1, d.s1.states);
+void scatter(const Material& m, const Tensors& tensors, const Workspace& w, const BehaviourData& d) {
+  tensors.write(w.state.data(), d.s1.forces);
+  states_to_host(m, tensors.states, w.state.data(), 1, d.s1.states);
   if (!m.mapping.stored_energy.empty() && d.s1.stored) *d.s1.stored = w.stored[0];
   if (!m.mapping.dissipated_energy.empty() && d.s1.dissipated) *d.s1.dissipated = w.dissipated[0];
 }
 
-void scatter_operator(const double* tangent, double* to) {
-  for (int i = 0; i < 6; ++i)
-    for (int j = 0; j < 6; ++j) to[6 * i + j] = tangent[6 * GENERIC.place[i] + GENERIC.place[j]];
-}
-
 // The speed of the fastest of the waves along the axes.
-double speed_of_sound(const BehaviourData& d, const double* elastic) {
+double speed_of_sound(const BehaviourData& d, const Material& m, const double* elastic) {
   const double* density = d.s1.mass_density ? d.s1.mass_density : d.s0.mass_density;
   if (!density || !(*density > 0) || !std::isfinite(*density))
     refuse("the speed of sound needs a mass density above 0, in s1.mass_density; it is " +
            (density ? std::to_string(*density) : "a null pointer") + ".");
-  const double stiffness = std::max({elastic[0], elastic[7], elastic[14]});
+  double stiffness = 0;
+  for (std::size_t i = 0; i < m.size(); ++i)
+    if (m.components[i] < 3) stiffness = std::max(stiffness, elastic[(m.size() + 1) * i]);
   if (!(stiffness >= 0)) refuse("the speed of sound is not real: the elastic operator has no positive stiffness.");
   return std::sqrt(stiffness / *density);
 }
@@ -128,13 +155,14 @@ int give_up(const BehaviourData& d, const Workspace& w) {
 }
 
 // 1 if all is well, -1 if the step must be smaller.
-int evaluate(const BehaviourData& d) {
-  const Material& m = only_material();
+int evaluate(const BehaviourData& d, std::int32_t hypothesis) {
+  const Material& m = under(only_material(), hypothesis);
+  const Tensors tensors(m, hypothesis);
   need(d.K, true, "K");
   const Wanted what = wanted(d.K[0]);
   check(d, m.mapping, what);
   Workspace& w = workspace(m, 1, what.kind == Operator::TANGENT ? Purpose::TANGENT : Purpose::VALUES);
-  gather(d, m, what, w);
+  gather(d, m, tensors, what, w);
   double elastic[36], secant[36];
   const auto at = [&](bool end) {
     const auto pick = [&](const auto& last, const auto& first) { return (end ? last : first).data(); };
@@ -154,27 +182,39 @@ int evaluate(const BehaviourData& d) {
     require_finite(m, w, 1, d.dt, WORDS);
   }
   at(!what.prediction);
-  const double speed = what.sound ? speed_of_sound(d, elastic) : 0;
+  const double speed = what.sound ? speed_of_sound(d, m, elastic) : 0;
   // From here on nothing fails: results are written together.
   if (what.sound) *d.speed_of_sound = speed;
-  if (what.kind == Operator::ELASTIC) scatter_operator(elastic, d.K);
-  if (what.kind == Operator::SECANT) scatter_operator(secant, d.K);
-  if (what.kind == Operator::TANGENT) scatter_operator(w.tangent.data(), d.K);
-  if (!what.prediction) scatter(m, w, d);
+  if (what.kind == Operator::ELASTIC) tensors.write_operator(elastic, d.K);
+  if (what.kind == Operator::SECANT) tensors.write_operator(secant, d.K);
+  if (what.kind == Operator::TANGENT) tensors.write_operator(w.tangent.data(), d.K);
+  if (!what.prediction) scatter(m, tensors, w, d);
   return 1;
 }
 
-}  // namespace
-}  // namespace neml2_capi::plugin
-
-extern "C" __attribute__((visibility("default"))) int NEML2_Tridimensional(neml2_capi::plugin::BehaviourData* data) {
-  using namespace neml2_capi::plugin;
+int integrate(BehaviourData* data, std::int32_t hypothesis) {
   if (!data) return -1;
   try {
     const Mapping& map = only_material().mapping;
-    return map.strain_measure.empty() ? evaluate(*data) : evaluate_large(*data, map, evaluate);
+    if (map.strain_measure.empty()) return evaluate(*data, hypothesis);
+    return evaluate_large(*data, map, [](const BehaviourData& d) { return evaluate(d, NEML2_TRIDIMENSIONAL); });
   } catch (const std::exception& error) {
     tell(*data, words_of(error));
     return -1;
   }
 }
+
+}  // namespace
+}  // namespace neml2_capi::plugin
+
+#define INTEGRATE(name, hypothesis)                                                                                 \
+  extern "C" __attribute__((visibility("default"))) int NEML2_##name(neml2_capi::plugin::BehaviourData* data) {     \
+    return neml2_capi::plugin::integrate(data, hypothesis);                                                         \
+  }
+
+INTEGRATE(Tridimensional, NEML2_TRIDIMENSIONAL)
+INTEGRATE(PlaneStrain, NEML2_PLANE_STRAIN)
+INTEGRATE(PlaneStress, NEML2_PLANE_STRESS)
+INTEGRATE(Axisymmetrical, NEML2_AXISYMMETRICAL)
+INTEGRATE(GeneralisedPlaneStrain, NEML2_GENERALISED_PLANE_STRAIN)
+INTEGRATE(AxisymmetricalGeneralisedPlaneStrain, NEML2_AXISYMMETRICAL_GENERALISED_PLANE_STRAIN)

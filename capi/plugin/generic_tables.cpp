@@ -1,9 +1,12 @@
 // What a host of MGIS reads of the generic behaviour `NEML2` before it calls it: tables of names and types, which are
-// filled when the library is loaded. The only hypothesis is the one of three dimensions.
+// filled when the library is loaded. Under hypotheses, states are numbers: MFront's tensors lack components there.
+#include <neml2_capi.h>
+
 #include <exception>
 #include <new>
 #include <string>
 
+#include "capi/hypotheses/hypothesis.h"
 #include "capi/plugin/conventions.h"
 #include "capi/plugin/mapping.h"
 #include "capi/plugin/payload.h"
@@ -40,8 +43,10 @@ EXPORT unsigned short NEML2_SymmetryType = 0, NEML2_ElasticSymmetryType = 0;
 EXPORT unsigned short NEML2_requiresStiffnessTensor = 0, NEML2_requiresThermalExpansionCoefficientTensor = 0;
 EXPORT unsigned short NEML2_ComputesInternalEnergy = 0, NEML2_ComputesDissipatedEnergy = 0;
 EXPORT unsigned short NEML2_nInitializeFunctions = 0, NEML2_nPostProcessings = 0;
-EXPORT unsigned short NEML2_nModellingHypotheses = 1;
-EXPORT const char* NEML2_ModellingHypotheses[] = {"Tridimensional"};
+EXPORT unsigned short NEML2_nModellingHypotheses = 6;
+EXPORT const char* NEML2_ModellingHypotheses[] = {
+    "Tridimensional", "PlaneStrain",   "PlaneStress", "Axisymmetrical", "GeneralisedPlaneStrain",
+    "AxisymmetricalGeneralisedPlaneStrain"};
 EXPORT unsigned short NEML2_nGradients = 1, NEML2_nThermodynamicForces = 1;
 EXPORT const char *NEML2_Gradients[] = {"Strain"}, *NEML2_ThermodynamicForces[] = {"Stress"};
 EXPORT int NEML2_GradientsTypes[] = {1}, NEML2_ThermodynamicForcesTypes[] = {1};
@@ -59,6 +64,17 @@ EXPORT const char* NEML2_InternalStateVariables[neml2_capi::plugin::MOST] = {};
 EXPORT const char* NEML2_ExternalStateVariables[neml2_capi::plugin::MOST] = {};
 EXPORT int NEML2_InternalStateVariablesTypes[neml2_capi::plugin::MOST] = {};
 EXPORT int NEML2_ExternalStateVariablesTypes[neml2_capi::plugin::MOST] = {};
+
+#define STATES_OF(hypothesis)                                                                                     \
+  EXPORT unsigned short NEML2_##hypothesis##_nInternalStateVariables = 0;                                         \
+  EXPORT const char* NEML2_##hypothesis##_InternalStateVariables[neml2_capi::plugin::MOST] = {};                  \
+  EXPORT int NEML2_##hypothesis##_InternalStateVariablesTypes[neml2_capi::plugin::MOST] = {};
+
+STATES_OF(PlaneStrain)
+STATES_OF(PlaneStress)
+STATES_OF(Axisymmetrical)
+STATES_OF(GeneralisedPlaneStrain)
+STATES_OF(AxisymmetricalGeneralisedPlaneStrain)
 
 }  // extern "C"
 
@@ -78,6 +94,18 @@ void show_large_strain() {
   NEML2_BehaviourKinematic = 3;
   NEML2_Gradients[0] = NEML2_TangentOperatorBlocks[1] = "DeformationGradient";
   NEML2_GradientsTypes[0] = tensor;
+}
+
+// The states under a hypothesis, number by number, and what it adds to the history.
+void add_states(const Mapping& map, std::int32_t number, unsigned short& count, const char** names) {
+  const auto add_items = [&](const std::string& name, std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i) add(count, names, item_name(name, i, size));
+  };
+  const model::Hypothesis hypothesis = model::hypothesis_of(number);
+  for (const Variable& state : map.states)
+    if (state.name != map.stress) add_items(state.name, state.size);
+  add_items(map.strain + "_transverse", hypothesis.free.size());
+  if (map.has_stress_history) add_items(map.stress + "_transverse", hypothesis.zero.size());
 }
 
 // The tables, before any host reads them.
@@ -104,6 +132,15 @@ void show_large_strain() {
         NEML2_InternalStateVariablesTypes[NEML2_nInternalStateVariables - 1] = TYPES[static_cast<int>(state.kind)];
       }
     }
+    add_states(map, NEML2_PLANE_STRAIN, NEML2_PlaneStrain_nInternalStateVariables, NEML2_PlaneStrain_InternalStateVariables);
+    add_states(map, NEML2_PLANE_STRESS, NEML2_PlaneStress_nInternalStateVariables, NEML2_PlaneStress_InternalStateVariables);
+    add_states(map, NEML2_AXISYMMETRICAL, NEML2_Axisymmetrical_nInternalStateVariables,
+              NEML2_Axisymmetrical_InternalStateVariables);
+    add_states(map, NEML2_GENERALISED_PLANE_STRAIN, NEML2_GeneralisedPlaneStrain_nInternalStateVariables,
+              NEML2_GeneralisedPlaneStrain_InternalStateVariables);
+    add_states(map, NEML2_AXISYMMETRICAL_GENERALISED_PLANE_STRAIN,
+              NEML2_AxisymmetricalGeneralisedPlaneStrain_nInternalStateVariables,
+              NEML2_AxisymmetricalGeneralisedPlaneStrain_InternalStateVariables);
     for (const Variable& field : map.fields)
       add(NEML2_nExternalStateVariables, NEML2_ExternalStateVariables, field.name);
   } catch (const std::bad_alloc&) {

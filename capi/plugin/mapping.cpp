@@ -48,6 +48,7 @@ Mapping mapping_of(const Json& json) {
   for (const Json& item : json.at("constants").elements())
     mapping.constants.push_back({item.at("name").text(), item.at("value").numbers()});
   for (const auto& [name, value] : json.at("options").members()) mapping.options.emplace_back(name, value.number());
+  mapping.has_stress_history = json.at("has_stress_history").boolean();
   mapping.begin = size(json.at("begin"));
   mapping.size = size(json.at("size"));
   return mapping;

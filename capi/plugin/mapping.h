@@ -34,6 +34,7 @@ struct Mapping {
   std::vector<Variable> states, parameters, fields;
   std::vector<Constant> constants;
   std::vector<std::pair<std::string, double>> options;
+  bool has_stress_history = false;  // the stress of the step before is an input
   std::size_t begin = 0, size = 0;  // of its artifact, in the artifacts of the library
 
   std::size_t nstatv() const { return end_of(states); }

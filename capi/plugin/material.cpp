@@ -5,10 +5,12 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 
 #include "capi/base/locks.h"
+#include "capi/hypotheses/hypothesis.h"
 #include "capi/loader/image.h"
 #include "capi/platform/memory_file.h"
 #include "capi/platform/shared_object.h"
@@ -20,6 +22,7 @@ namespace {
 
 // Solves after which a point that does not converge is left to the host, which cuts its step. A mapping may say otherwise.
 constexpr double MOST_RESCUE_SOLVES = 100;
+constexpr std::size_t HYPOTHESES = NEML2_AXISYMMETRICAL_GENERALISED_PLANE_STRAIN + 1;
 
 // Opens the provider from memory, for the library to find by its name: there is no file beside it. It stays, and serves
 // every plug-in of this build.
@@ -33,8 +36,27 @@ void open_provider(std::string_view content) {
                            ". Allow this process to run code from memory, or from its temporary folder.");
 }
 
-Material load(std::size_t number, const Mapping& mapping, std::string_view artifact) {
-  Material material{number, mapping, neml2::Model({artifact.data(), artifact.size()})};
+// Adds the history that a hypothesis has: outputs of the strain's and the stress's name with "_transverse".
+void add_states(Material& material) {
+  Mapping& map = material.mapping;
+  for (const neml2::Variable& output : material.model.outputs()) {
+    if (output.name != map.strain + "_transverse" && output.name != map.stress + "_transverse") continue;
+    Variable state;
+    state.name = output.name;
+    state.first = map.nstatv();
+    state.size = static_cast<std::size_t>(output.size());
+    map.states.push_back(std::move(state));
+  }
+}
+
+Material load(std::size_t number, const Mapping& mapping, std::int32_t hypothesis) {
+  const std::string_view artifact = payload().artifacts.substr(mapping.begin, mapping.size);
+  neml2::Source source(artifact.data(), artifact.size());
+  if (hypothesis != NEML2_TRIDIMENSIONAL) source.hypothesis(hypothesis).tensors(mapping.strain, mapping.stress);
+  Material material{number, mapping, neml2::Model(source)};
+  material.components = model::hypothesis_of(hypothesis).given;
+  material.row = material.size();
+  add_states(material);
   for (const neml2::Variable& input : material.model.inputs()) material.inputs.insert(input.name);
   material.model.set_option("rescue", MOST_RESCUE_SOLVES);
   for (const auto& [name, value] : material.mapping.options) material.model.set_option(name, value);
@@ -60,11 +82,14 @@ std::vector<Material> load_all() {
   open_provider(parts.provider);
   std::vector<Material> materials;
   for (const Mapping& mapping : read_mappings(parts.mappings))
-    materials.push_back(load(materials.size(), mapping, parts.artifacts.substr(mapping.begin, mapping.size)));
+    materials.push_back(load(materials.size(), mapping, NEML2_TRIDIMENSIONAL));
+  for (Material& each : materials) each.others = std::shared_ptr<std::atomic<const Material*>[]>(new std::atomic<const Material*>[HYPOTHESES]{});
   return materials;
 }
 
 constinit locks::Lazy<const std::vector<Material>> all;
+
+constinit locks::Mutex opening;
 
 // Returns what a host calls a material, in lower case: in Fortran's 80 characters, and for CalculiX behind @LIBRARY@.
 std::string name_of(const char* cmname) {
@@ -98,6 +123,19 @@ const Material& material(const char* cmname) {
   refuse("this library has no material of that name; it has " + names + ". Name the material in the input so.");
 }
 
+const Material& under(const Material& material, std::int32_t hypothesis) {
+  if (hypothesis == NEML2_TRIDIMENSIONAL) return material;
+  std::atomic<const Material*>& made = material.others[static_cast<std::ptrdiff_t>(hypothesis)];
+  if (const Material* known = made.load(std::memory_order_acquire)) return *known;
+  const std::lock_guard lock(opening);
+  if (const Material* known = made.load(std::memory_order_acquire)) return *known;
+  const std::size_t number = all.get(load_all).size() + material.number * HYPOTHESES;
+  // It stays, as the materials themselves do.
+  const Material* opened = new Material(load(number + static_cast<std::size_t>(hypothesis), material.mapping, hypothesis));
+  made.store(opened, std::memory_order_release);
+  return *opened;
+}
+
 const Material& only_material() {
   const std::vector<Material>& materials = all.get(load_all);
   if (materials.size() == 1) return materials.front();
@@ -123,8 +161,8 @@ std::string material_name(const char* cmname) {
 }
 
 Workspace::Workspace(const Material& m, std::size_t points, bool with_tangent)
-    : strain(6 * points),
-      old_strain(6 * points),
+    : strain(m.size() * points),
+      old_strain(m.size() * points),
       state(m.row * points),
       old_state(m.row * points),
       temperature(points),
@@ -132,7 +170,7 @@ Workspace::Workspace(const Material& m, std::size_t points, bool with_tangent)
       fields(m.mapping.nfields() * points),
       old_fields(fields),
       parameters(m.mapping.nprops()),
-      tangent(with_tangent ? 36 * points : 0),
+      tangent(with_tangent ? m.size() * m.size() * points : 0),
       stored(points),
       dissipated(points),
       cut(points),
@@ -146,8 +184,8 @@ void Workspace::bind(const Material& m, bool with_tangent) {
   const auto input = [&](const std::string& name, std::vector<double>& values, std::size_t first, std::size_t stride) {
     if (m.inputs.count(name)) call.bind_input(name, neml2::Span(values).from(first), std::int64_t(stride));
   };
-  input(map.strain, strain, 0, 6);
-  input(map.strain + "~1", old_strain, 0, 6);
+  input(map.strain, strain, 0, m.size());
+  input(map.strain + "~1", old_strain, 0, m.size());
   input(map.temperature, temperature, 0, 1);
   input(map.temperature + "~1", old_temperature, 0, 1);
   if (!map.time.empty()) call.bind_input(map.time, time, 0);

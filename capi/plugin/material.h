@@ -1,7 +1,9 @@
 // The materials of this library, and the arrays of their evaluations.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <neml2_capi.hpp>
 #include <set>
 #include <string>
@@ -20,12 +22,20 @@ struct Material {
   bool has_rates = false;             // the time at the beginning of an increment counts
   std::vector<std::size_t> places{};  // of the states in a row of Workspace::state
   std::size_t row = 6;                // numbers of a point there: the stress, then the states
+  std::vector<std::int64_t> components = {0, 1, 2, 3, 4, 5};  // of the strain and the stress, in NEML2's order
+  std::shared_ptr<std::atomic<const Material*>[]> others{};   // by hypothesis: once it was opened under it
+
+  std::size_t size() const { return components.size(); }
 };
 
 // Returns the material that a host calls `cmname`: 80 characters, or less and a zero. A library of one material gives that
 // for any name. All are loaded by the first call, whichever thread it comes from. Throws neml2::Error; the next call tries
 // again.
 const Material& material(const char* cmname);
+
+// Returns a material under a hypothesis, NEML2_PLANE_STRESS for example, which is opened once. What the hypothesis adds to the
+// history, strains that were solved for above all, are states behind the others, in the model's notation.
+const Material& under(const Material& material, std::int32_t hypothesis);
 
 // Returns the only material. Throws neml2::Error if there are several.
 const Material& only_material();
@@ -50,12 +60,12 @@ class Workspace {
   // takes a moment, one of MOMENTS. `step` is the time step of the host; 0 is allowed.
   void stand_still(double part, double step);
 
-  std::vector<double> strain, old_strain;            // 6 per point
+  std::vector<double> strain, old_strain;            // Material::size() per point
   std::vector<double> state, old_state;              // Material::row per point
   std::vector<double> temperature, old_temperature;  // 1 per point
   std::vector<double> fields, old_fields;            // Mapping::nfields() per point
   std::vector<double> parameters;                    // PROPS as they are
-  std::vector<double> tangent;                       // 36 per point, [stress][strain]
+  std::vector<double> tangent;                       // Material::size() squared per point, [stress][strain]
   std::vector<double> stored, dissipated;            // energies, 1 per point, if the model has them
   std::vector<double> cut;                           // by what to multiply the increment
   std::vector<std::int32_t> status;

@@ -21,12 +21,12 @@ bool finite(Numbers numbers) {
 constexpr const char* COMPONENTS[] = {"11", "22", "33", "23", "13", "12"};
 
 // Whether all that require_finite() looks at is finite, and more: texts are made only if something is not.
-bool all_finite(const Workspace& w, std::size_t points, std::size_t row, std::size_t fields, double step) {
+bool all_finite(const Material& m, const Workspace& w, std::size_t points, double step) {
   const auto some = [&](const std::vector<double>& numbers, std::size_t of_point) {
     return finite(Numbers(numbers).first(points * of_point));
   };
-  return some(w.old_strain, 6) && some(w.strain, 6) && some(w.old_state, row) && some(w.temperature, 1) &&
-         some(w.old_temperature, 1) && some(w.fields, fields) && finite(w.parameters) && std::isfinite(step) &&
+  return some(w.old_strain, m.size()) && some(w.strain, m.size()) && some(w.old_state, m.row) && some(w.temperature, 1) &&
+         some(w.old_temperature, 1) && some(w.fields, m.mapping.nfields()) && finite(w.parameters) && std::isfinite(step) &&
          step >= 0 && std::isfinite(w.old_time);
 }
 
@@ -39,7 +39,6 @@ void require(Numbers numbers, const std::string& what, Component component) {
              " is NaN or infinite. A smaller step does not mend that: find what made it so before this call.");
 }
 
-std::string of_tensor(std::size_t i) { return ", component " + std::string(COMPONENTS[i % 6]) + ","; }
 std::string alone(std::size_t) { return ""; }
 
 Numbers row(const Material& m, const std::vector<double>& rows, std::size_t point) {
@@ -48,9 +47,9 @@ Numbers row(const Material& m, const std::vector<double>& rows, std::size_t poin
 
 // The name of the value that stands at a place of a row: the stress or a state.
 std::string name_at(const Material& m, std::size_t place) {
-  if (place < 6) return m.mapping.stress;
+  if (place < m.size()) return m.mapping.stress;
   for (std::size_t k = 0; k < m.places.size(); ++k)
-    if (m.places[k] >= 6 && place - m.places[k] < m.mapping.states[k].size) return m.mapping.states[k].name;
+    if (m.places[k] >= m.size() && place - m.places[k] < m.mapping.states[k].size) return m.mapping.states[k].name;
   return "";
 }
 
@@ -60,7 +59,7 @@ struct Found {
 
 Found run(const Material& m, Workspace& w) {
   const bool values = w.call.run(1) <= NEML2_NON_FINITE && finite(row(m, w.state, 0));
-  return {values, values && (w.tangent.empty() || finite(Numbers(w.tangent).first(36)))};
+  return {values, values && (w.tangent.empty() || finite(Numbers(w.tangent).first(m.size() * m.size())))};
 }
 
 // The tangent beside the strain, if it tends to a limit: at a distance, and at a tenth of it.
@@ -68,18 +67,18 @@ bool tangent_beside(const Material& m, Workspace& w) {
   constexpr double direction[6] = {0.61, -0.37, 0.23, 0.41, -0.53, 0.31}, far = 1e-7, alike = 1e-2;
   const std::vector<double> strain = w.strain, state = w.state, stored = w.stored, dissipated = w.dissipated;
   double size = 1;
-  for (int i = 0; i < 6; ++i) size = std::max(size, std::abs(strain[std::size_t(i)]));
+  for (std::size_t i = 0; i < m.size(); ++i) size = std::max(size, std::abs(strain[i]));
   const auto at = [&](double distance) {
-    for (std::size_t i = 0; i < 6; ++i) w.strain[i] = strain[i] + distance * size * direction[i];
+    for (std::size_t i = 0; i < m.size(); ++i) w.strain[i] = strain[i] + distance * size * direction[i];
     return run(m, w).tangent;
   };
   bool found = false;
   for (const double distance : {far, -far}) {
     if (!at(distance)) continue;
-    const std::vector<double> before(w.tangent.begin(), w.tangent.begin() + 36);
+    const std::vector<double> before = w.tangent;
     if (!at(distance / 10)) continue;
     double greatest = 0, change = 0;
-    for (std::size_t i = 0; i < 36; ++i) {
+    for (std::size_t i = 0; i < before.size(); ++i) {
       greatest = std::max(greatest, std::abs(w.tangent[i]));
       change = std::max(change, std::abs(w.tangent[i] - before[i]));
     }
@@ -104,18 +103,22 @@ bool stands_still(const Material& m, const Workspace& w, std::size_t points) {
   const auto same = [&](const std::vector<double>& a, const std::vector<double>& b, std::size_t of_point) {
     return std::equal(a.begin(), a.begin() + std::ptrdiff_t(points * of_point), b.begin());
   };
-  return same(w.strain, w.old_strain, 6) && same(w.temperature, w.old_temperature, 1) &&
+  return same(w.strain, w.old_strain, m.size()) && same(w.temperature, w.old_temperature, 1) &&
          same(w.fields, w.old_fields, m.mapping.nfields());
 }
 
 void require_finite(const Material& m, const Workspace& w, std::size_t points, double step, const Words& words) {
   const Mapping& map = m.mapping;
-  if (all_finite(w, points, m.row, map.nfields(), step)) return;
+  if (all_finite(m, w, points, step)) return;
   const auto at = [&](std::size_t point) { return points == 1 ? "" : " of point " + std::to_string(point + 1); };
+  const auto of_tensor = [&](std::size_t i) {
+    return ", component " + std::string(COMPONENTS[static_cast<std::size_t>(m.components[i])]) + ",";
+  };
+  const std::size_t size = m.size();
   for (std::size_t p = 0; p < points; ++p) {
-    require(Numbers(w.old_strain).subspan(6 * p, 6), words.old_strain + at(p), of_tensor);
-    require(Numbers(w.strain).subspan(6 * p, 6), words.strain + at(p), of_tensor);
-    if (m.inputs.count(map.stress + "~1")) require(row(m, w.old_state, p).first(6), words.stress + at(p), of_tensor);
+    require(Numbers(w.old_strain).subspan(size * p, size), words.old_strain + at(p), of_tensor);
+    require(Numbers(w.strain).subspan(size * p, size), words.strain + at(p), of_tensor);
+    if (m.inputs.count(map.stress + "~1")) require(row(m, w.old_state, p).first(size), words.stress + at(p), of_tensor);
     for (std::size_t k = 0; k < map.states.size(); ++k)
       require(row(m, w.old_state, p).subspan(m.places[k], map.states[k].size),
               std::string(words.states) + at(p) + ", the state '" + map.states[k].name + "',", alone);

@@ -9,7 +9,7 @@
 namespace neml2_capi::plugin {
 namespace {
 
-constexpr std::size_t POINTS = 13;  // the point itself, and both sides in each of six directions
+constexpr std::size_t POINTS = 13;  // at most: the point itself, and both sides in each direction
 constexpr double DISTANCE = 1e-6;   // of a strain from the point's
 constexpr double LATER = 3;         // a moment that differs from another one
 
@@ -19,9 +19,9 @@ double greatest(const double* numbers, std::size_t count) {
   return most;
 }
 
-double trace(const double* tangent) {
+double trace(const double* tangent, std::size_t size) {
   double sum = 0;
-  for (int i = 0; i < 6; ++i) sum += tangent[7 * i];
+  for (std::size_t i = 0; i < size; ++i) sum += tangent[(size + 1) * i];
   return sum;
 }
 
@@ -37,7 +37,7 @@ class Moves {
       : m_(material), rest_(rest), part_(part), w_(workspace(material, POINTS, Purpose::OPERATOR)) {
     std::copy_n(rest.parameters, w_.parameters.size(), w_.parameters.begin());
     for (std::size_t p = 0; p < POINTS; ++p) {
-      std::copy_n(rest.strain, 6, &w_.old_strain[6 * p]);
+      std::copy_n(rest.strain, m_.size(), &w_.old_strain[m_.size() * p]);
       std::copy_n(rest.state, m_.row, &w_.old_state[m_.row * p]);
       w_.old_temperature[p] = *rest.temperature;
       std::copy_n(rest.fields, m_.mapping.nfields(), w_.old_fields.begin() + std::ptrdiff_t(p * m_.mapping.nfields()));
@@ -47,8 +47,9 @@ class Moves {
   // All points in one call: the first stays, and two go both ways in each direction.
   void go() {
     start(1);
-    for (std::size_t p = 1; p < POINTS; ++p) w_.strain[6 * p + (p - 1) / 2] += p % 2 ? DISTANCE : -DISTANCE;
-    run(POINTS);
+    for (std::size_t p = 1; p < points(); ++p)
+      w_.strain[m_.size() * p + (p - 1) / 2] += p % 2 ? DISTANCE : -DISTANCE;
+    run(points());
   }
 
   // All points to where they came from, in a moment of another length.
@@ -58,27 +59,28 @@ class Moves {
     w_.old_strain = w_.strain;
     start(LATER);
     w_.strain = back;
-    run(POINTS);
+    run(points());
   }
 
   // The first point alone, by some strain.
   void go(const double* strain) {
     start(1);
-    for (int i = 0; i < 6; ++i) w_.strain[std::size_t(i)] += strain[i];
+    for (std::size_t i = 0; i < m_.size(); ++i) w_.strain[i] += strain[i];
     run(1);
   }
 
   bool all_ended() const {
-    for (std::size_t p = 0; p < POINTS; ++p)
+    for (std::size_t p = 0; p < points(); ++p)
       if (!ended(p)) return false;
     return true;
   }
   bool ended(std::size_t p) const {
     return w_.status[p] <= NEML2_NON_FINITE && std::isfinite(greatest_or_nan(stress(p), m_.row)) &&
-           std::isfinite(greatest_or_nan(tangent(p), 36));
+           std::isfinite(greatest_or_nan(tangent(p), m_.size() * m_.size()));
   }
   const double* stress(std::size_t p) const { return &w_.state[m_.row * p]; }
-  const double* tangent(std::size_t p) const { return &w_.tangent[36 * p]; }
+  const double* tangent(std::size_t p) const { return &w_.tangent[m_.size() * m_.size() * p]; }
+  std::size_t points() const { return 1 + 2 * m_.size(); }
 
  private:
   static double greatest_or_nan(const double* numbers, std::size_t count) {
@@ -102,46 +104,48 @@ class Moves {
 };
 
 // The point whose tangent is elastic: the first, unless the tangents on both sides of it differ, as on a yield surface.
-std::size_t stiffest(const Moves& moves) {
+std::size_t stiffest(const Moves& moves, std::size_t size) {
   constexpr double smooth = 1e-4;
+  const std::size_t points = moves.points();
   double kink = moves.ended(0) ? 0 : 1;
-  for (std::size_t p = 1; p < POINTS && kink <= smooth; p += 2) {
+  for (std::size_t p = 1; p < points && kink <= smooth; p += 2) {
     if (!moves.ended(p) || !moves.ended(p + 1)) continue;
     const double *here = moves.tangent(0), *up = moves.tangent(p), *down = moves.tangent(p + 1);
     double difference = 0;
-    for (int i = 0; i < 36; ++i) difference = std::max(difference, std::abs(up[i] - 2 * here[i] + down[i]));
-    kink = std::max(kink, difference / greatest(here, 36));
+    for (std::size_t i = 0; i < size * size; ++i) difference = std::max(difference, std::abs(up[i] - 2 * here[i] + down[i]));
+    kink = std::max(kink, difference / greatest(here, size * size));
   }
   if (kink <= smooth) return 0;
-  std::size_t best = POINTS;
-  for (std::size_t p = 1; p < POINTS; ++p)
-    if (moves.ended(p) && (best == POINTS || trace(moves.tangent(p)) > trace(moves.tangent(best)))) best = p;
-  if (best == POINTS) refuse_for("no strain beside it has a finite stress and tangent");
+  std::size_t best = points;
+  for (std::size_t p = 1; p < points; ++p)
+    if (moves.ended(p) && (best == points || trace(moves.tangent(p), size) > trace(moves.tangent(best), size))) best = p;
+  if (best == points) refuse_for("no strain beside it has a finite stress and tangent");
   return best;
 }
 
 // Finds the operator by one of the moments. Returns false if a point did not converge in it; the last one must do.
 bool find_elastic(const Material& m, const Rest& rest, double part, bool last, double* to) {
   constexpr double returned = 1e-2, settled = 1e-3;
+  const std::size_t size = m.size(), square = size * size;
   Moves moves(m, rest, part);
   moves.go();
   if (!last && !moves.all_ended()) return false;
-  const std::size_t best = stiffest(moves);
-  std::copy_n(moves.tangent(best), 36, to);
-  const double stiffness = greatest(to, 36);
+  const std::size_t best = stiffest(moves, size);
+  std::copy_n(moves.tangent(best), square, to);
+  const double stiffness = greatest(to, square);
   if (!m.has_history && !m.has_rates) return true;
   moves.come_back();
   if (!last && !moves.all_ended()) return false;
   if (best == 0) {
     double change[36];
-    std::transform(to, to + 36, moves.tangent(0), change, std::minus<>());
-    if (!moves.ended(0) || greatest(change, 36) > settled * stiffness)
+    std::transform(to, to + square, moves.tangent(0), change, std::minus<>());
+    if (!moves.ended(0) || greatest(change, square) > settled * stiffness)
       refuse_for("its stiffness depends on how short the time is, as a dashpot's does");
-    for (int i = 0; i < 36; ++i) to[i] += change[i] / (LATER - 1);  // in no time at all
+    for (std::size_t i = 0; i < square; ++i) to[i] += change[i] / (LATER - 1);  // in no time at all
   }
   const double* home = moves.ended(0) ? moves.stress(0) : rest.state;
-  for (std::size_t p = best ? best : 1; p < (best ? best + 1 : POINTS); ++p)
-    for (int i = 0; i < 6; ++i)
+  for (std::size_t p = best ? best : 1; p < (best ? best + 1 : moves.points()); ++p)
+    for (std::size_t i = 0; i < size; ++i)
       if (!moves.ended(p) || std::abs(moves.stress(p)[i] - home[i]) > returned * stiffness * DISTANCE)
         refuse_for("an increment of strain and another one back, in no time, do not restore the stress");
   return true;
@@ -162,18 +166,19 @@ void elastic_operator(const Material& m, const Rest& rest, double* to) { find_el
 void secant_operator(const Material& m, const Rest& rest, double* to) {
   constexpr double part = 1e-2, straight = 1e-3;
   const double moment = find_elastic(m, rest, to);
-  const double stiffness = greatest(to, 36), still[6] = {};
+  const std::size_t size = m.size();
+  const double stiffness = greatest(to, size * size), still[6] = {};
   Moves moves(m, rest, moment);
   moves.go(still);
   double stress[6], step[6];
-  std::copy_n(moves.stress(0), 6, stress);
-  if (greatest(stress, 6) == 0) return;
-  for (int i = 0; i < 6; ++i) step[i] = -part * stress[i] / stiffness;
+  std::copy_n(moves.stress(0), size, stress);
+  if (greatest(stress, size) == 0) return;
+  for (std::size_t i = 0; i < size; ++i) step[i] = -part * stress[i] / stiffness;
   moves.go(step);
-  for (int i = 0; i < 6; ++i) {
+  for (std::size_t i = 0; i < size; ++i) {
     double expected = stress[i];
-    for (int j = 0; j < 6; ++j) expected += to[6 * i + j] * step[j];
-    if (!moves.ended(0) || std::abs(moves.stress(0)[i] - expected) > straight * part * greatest(stress, 6))
+    for (std::size_t j = 0; j < size; ++j) expected += to[size * i + j] * step[j];
+    if (!moves.ended(0) || std::abs(moves.stress(0)[i] - expected) > straight * part * greatest(stress, size))
       refuse(
           "the law has no secant operator in this state: its stress does not go back in proportion to the strain. "
           "Ask for the elastic operator or the tangent.");

@@ -16,7 +16,7 @@ struct Rest {
   double time, step;
 };
 
-// Writes the elastic operator, 36 numbers [stress][strain], in the model's notation. Throws neml2::Error if there is
+// Writes the elastic operator, Material::size() squared numbers [stress][strain], in the model's notation. Throws neml2::Error if there is
 // none.
 void elastic_operator(const Material& material, const Rest& rest, double* to);
 

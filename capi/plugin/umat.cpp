@@ -32,13 +32,28 @@ struct Arguments {
   int ndi, nshr, ntens, nstatv, nprops;
 };
 
-void check(const Arguments& a, const Mapping& mapping) {
-  if (a.ndi != 3 || (a.ntens != 6 && a.ntens != 4) || a.nshr != a.ntens - a.ndi)
-    refuse("elements with NTENS = " + std::to_string(a.ntens) + " (NDI = " + std::to_string(a.ndi) +
-           ", NSHR = " + std::to_string(a.nshr) +
-           ") are not supported. Use solid, plane strain or axisymmetric ones, with NTENS = 6 or 4: plane stress, "
-           "shells and beams would need a model with their own conditions of zero stress.");
-  require(a.nstatv, mapping.nstatv(), "state variables", "set *DEPVAR to that");
+// What an element is, by its components. Those of solids, plane strain and axial symmetry have all direct ones; shears that
+// they lack are zero.
+std::int32_t hypothesis_of(const Arguments& a) {
+  struct Element {
+    int ndi, nshr;
+    std::int32_t hypothesis;
+  };
+  constexpr Element elements[] = {{3, 3, NEML2_TRIDIMENSIONAL}, {3, 1, NEML2_TRIDIMENSIONAL}, {3, 0, NEML2_TRIDIMENSIONAL},
+                                  {2, 1, NEML2_PLANE_STRESS},   {2, 3, NEML2_SHELL},          {1, 0, NEML2_UNIAXIAL},
+                                  {1, 1, NEML2_PLANE_BEAM},     {1, 2, NEML2_BEAM}};
+  for (const Element& each : elements)
+    if (a.ndi == each.ndi && a.nshr == each.nshr && a.ntens == a.ndi + a.nshr) return each.hypothesis;
+  refuse("elements with NTENS = " + std::to_string(a.ntens) + " (NDI = " + std::to_string(a.ndi) +
+         ", NSHR = " + std::to_string(a.nshr) +
+         ") are not supported. Use solids, plane strain, plane stress or axisymmetric ones, shells, beams or trusses.");
+}
+
+void check(const Arguments& a, const Material& m, const Material& whole) {
+  const Mapping& mapping = m.mapping;
+  const std::size_t others = mapping.nstatv() - whole.mapping.nstatv();
+  require(a.nstatv, mapping.nstatv(), "state variables",
+          others == 0 ? "set *DEPVAR to that" : "set *DEPVAR to that; the last ones hold strains that are solved for");
   require(a.nprops, mapping.nprops(), "material constants", "give them to *USER MATERIAL, CONSTANTS");
 }
 
@@ -67,13 +82,13 @@ const Host& host_of(const Material& m, const double* pnewdt) {
   return *known;
 }
 
-void gather(const Arguments& a, const Material& m, const Host& host, Workspace& w) {
+void gather(const Arguments& a, const Material& m, const Host& host, const Convention& tensors, Workspace& w) {
   const Convention& c = *host.convention;
   double strain[6];
   for (int i = 0; i < a.ntens; ++i) strain[i] = a.stran[i] + a.dstran[i];
-  to_model(c, c.strain, a.stran, a.ntens, 1, w.old_strain.data());
-  to_model(c, c.strain, strain, a.ntens, 1, w.strain.data());
-  to_model(c, c.stress, a.stress, a.ntens, 1, w.old_state.data());
+  to_model(tensors, c.strain, a.stran, a.ntens, 1, w.old_strain.data());
+  to_model(tensors, c.strain, strain, a.ntens, 1, w.strain.data());
+  to_model(tensors, c.stress, a.stress, a.ntens, 1, w.old_state.data());
   w.old_time = a.time[host.has_total_time ? 1 : 0];
   w.time = w.old_time + *a.dtime;
   if (host.has_temperature) {
@@ -90,16 +105,17 @@ void gather(const Arguments& a, const Material& m, const Host& host, Workspace& 
 
 // DDSDDE(i, j) = d stress(i) / d strain(j), column by column.
 void scatter_tangent(const Arguments& a, const Convention& c, const Workspace& w) {
+  const auto factor = [&](int i, double shear) { return i < c.direct ? 1 : shear; };
   for (int j = 0; j < a.ntens; ++j)
     for (int i = 0; i < a.ntens; ++i)
       a.ddsdde[i + j * a.ntens] =
-          w.tangent[std::size_t(6 * c.place[i] + c.place[j])] / ((i < 3 ? 1 : c.stress) * (j < 3 ? 1 : 1 / c.strain));
+          w.tangent[std::size_t(c.size * c.place[i] + c.place[j])] / (factor(i, c.stress) * factor(j, 1 / c.strain));
 }
 
-void scatter(const Arguments& a, const Material& m, const Convention& c, const Workspace& w) {
-  to_host(c, c.stress, w.state.data(), a.ntens, 1, a.stress);
-  scatter_tangent(a, c, w);
-  states_to_host(m, c, w.state.data(), 1, a.statev);
+void scatter(const Arguments& a, const Material& m, const Host& host, const Convention& tensors, const Workspace& w) {
+  to_host(tensors, tensors.stress, w.state.data(), a.ntens, 1, a.stress);
+  scatter_tangent(a, tensors, w);
+  states_to_host(m, *host.convention, w.state.data(), 1, a.statev);
   if (!m.mapping.stored_energy.empty()) *a.sse = w.stored[0];
   if (!m.mapping.dissipated_energy.empty()) *a.spd = w.dissipated[0];
 }
@@ -114,7 +130,7 @@ void stand_still(const Arguments& a, const Material& m, const Convention& c, Wor
 }
 
 // The increment is tried again with a smaller step; STRESS and STATEV are as they were.
-void give_up(const Arguments& a, const Material& m, const Host& host, Workspace& w) {
+void give_up(const Arguments& a, const Material& m, const Host& host, const Convention& tensors, Workspace& w) {
   constexpr double halve = 0.5;
   if (!host.passes_pnewdt)
     refuse(std::string("the point ") +
@@ -122,19 +138,21 @@ void give_up(const Arguments& a, const Material& m, const Host& host, Workspace&
            host.name + " cannot be asked for a smaller step: reduce the load step. " + last_words());
   const double cut = w.cut[0] < 1 ? w.cut[0] : halve;
   if (*a.pnewdt <= 0 || cut < *a.pnewdt) *a.pnewdt = cut;
-  if (!host.ignores_failures) stand_still(a, m, *host.convention, w);
+  if (!host.ignores_failures) stand_still(a, m, tensors, w);
 }
 
-void evaluate(const Arguments& a, const Material& m) {
+void evaluate(const Arguments& a, const Material& whole) {
+  const Material& m = under(whole, hypothesis_of(a));
   const Host& host = host_of(m, a.pnewdt);
-  check(a, m.mapping);
+  check(a, m, whole);
+  const Convention tensors = &m == &whole ? *host.convention : some_of(*host.convention, m.components);
   Workspace& w = workspace(m, 1, Purpose::TANGENT);
   if (!std::exchange(w.fits_host, true)) check(host, m);
-  gather(a, m, host, w);
+  gather(a, m, host, tensors, w);
   if (evaluate_point(m, w, *a.dtime, WORDS))
-    scatter(a, m, *host.convention, w);
+    scatter(a, m, host, tensors, w);
   else
-    give_up(a, m, host, w);
+    give_up(a, m, host, tensors, w);
 }
 
 using deformation::Dense;

@@ -36,13 +36,20 @@ def components(variable: Variable) -> list[Component]:
 
 
 def _components(variable: Variable) -> Iterator[Component]:
-    named = _NAMED.get(variable.type, {})
+    named = _named(variable.type)
     places = list(product(*map(range, variable.base_shape)))
     names = list(named) if len(named) == len(places) else [".".join(map(str, p)) for p in places]
     for site in product(*map(range, variable.sub_batch_shape)):
         for name, place in zip(names, places, strict=True):
             label = ".".join([*map(str, site), *([name] if name else [])])
             yield Component(label, (*site, *place), named.get(name, 1.0))
+
+
+def _named(kind: str) -> dict[str, float]:
+    """The components of a type; of one under a hypothesis, "SR2(xx, yy, xy)", those that it has."""
+    whole, has_some, some = kind.partition("(")
+    named = _NAMED.get(whole, {})
+    return {name: named[name] for name in some.rstrip(")").split(", ")} if has_some else named
 
 
 def column(variable: str, component: Component) -> str:

@@ -34,6 +34,23 @@ STRESS_MEASURES = {
     "kirchhoff": lib.NEML2_STRESS_KIRCHHOFF,
 }
 
+#: The numbers of hypotheses by their names.
+HYPOTHESES = {
+    name.lower(): getattr(lib, f"NEML2_{name}")
+    for name in (
+        "TRIDIMENSIONAL",
+        "PLANE_STRAIN",
+        "AXISYMMETRICAL",
+        "GENERALISED_PLANE_STRAIN",
+        "PLANE_STRESS",
+        "UNIAXIAL",
+        "BEAM",
+        "PLANE_BEAM",
+        "SHELL",
+        "AXISYMMETRICAL_GENERALISED_PLANE_STRAIN",
+    )
+}
+
 _DEVICES = {"cuda": lib.NEML2_DEVICE_CUDA, "opencl": lib.NEML2_DEVICE_OPENCL}
 
 #: What structures point to: a structure of cffi does not keep it alive.
@@ -85,6 +102,14 @@ def measure_codes(strain: str | None, stress: str | None) -> tuple[int, int]:
             "stress_measure",
         )
     return STRAIN_MEASURES[strain] if strain else 0, STRESS_MEASURES[stress] if stress else 0
+
+
+def hypothesis_code(name: str) -> int:
+    """The number of a hypothesis; UnknownNameError if there is none of this name."""
+    code = HYPOTHESES.get(name)
+    if code is not None:
+        return int(code)
+    raise unknown_name("hypothesis", str(name), HYPOTHESES)
 
 
 def device_code(name: str) -> tuple[int, int]:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from neml2_capi._ffi.inspection import device_code, measure_codes, runtime_code, sized
+from neml2_capi._ffi.inspection import (
+    device_code,
+    hypothesis_code,
+    measure_codes,
+    runtime_code,
+    sized,
+)
 from neml2_capi._ffi.library import ffi
 from neml2_capi._ffi.strings import c_string
 from neml2_capi._ffi.tensor import dtype_code
@@ -23,6 +29,7 @@ def native_source(
     strain_measure: str | None = None,
     stress_measure: str | None = None,
     material_axes: bool = False,
+    hypothesis: str = "tridimensional",
     strain: str | None = None,
     stress: str | None = None,
 ) -> Any:
@@ -45,6 +52,7 @@ def native_source(
         strain_measure=measure,
         stress_measure=of_stress,
         material_axes=int(material_axes),
+        hypothesis=hypothesis_code(hypothesis),
     )
 
 

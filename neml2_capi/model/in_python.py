@@ -28,7 +28,7 @@ from neml2_capi.model.evaluation import (
 )
 from neml2_capi.model.opened import Opened
 from neml2_capi.model.reports import OF_OPTIONS, REPORTS
-from neml2_capi.model.source import Source
+from neml2_capi.model.source import Source, View
 from neml2_capi.model.tensors import fill, fill_resolved
 
 
@@ -48,10 +48,10 @@ class InPython(Opened):
                 "has no scheduler: leave scheduler= out, or load the model without engine='python'",
                 "scheduler",
             )
-        if source.view.strain_measure or source.view.material_axes:
+        if source.view != View(strain=source.view.strain, stress=source.view.stress):
             raise _refused(
-                "evaluates laws as they are: leave strain_measure= and material_axes= out, or load "
-                "the model without engine='python'",
+                "evaluates laws as they are: leave strain_measure=, material_axes= and hypothesis= "
+                "out, or load the model without engine='python'",
                 "strain_measure",
             )
         super().__init__(source._replace(runtime="builtin"), kind)

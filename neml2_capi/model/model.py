@@ -67,6 +67,7 @@ class Model(Functions, Described):
         strain_measure: str | None = None,
         stress_measure: str | None = None,
         material_axes: bool = False,
+        hypothesis: str = "tridimensional",
         strain: str | None = None,
         stress: str | None = None,
     ) -> None:
@@ -110,15 +111,20 @@ class Model(Functions, Described):
         material_axes
             Whether the law is in axes of its own: the input `material_axes`, (*B, 3, 3), has their
             unit vectors as rows, and tensors are turned to them and back.
+        hypothesis
+            Which components of the strain are given: "plane_stress", for example. Strain and stress
+            have these components only, in the order of Mandel notation; docs/hypotheses.md has
+            them. Strains that are solved for are the output `strain_transverse`.
         strain, stress
-            The input and the output that the strain measure is about, if their names do not tell.
+            The input and the output that the strain measure or the hypothesis is about, if their
+            names do not tell.
 
         Raises
         ------
         FatalError
             The artifact cannot be loaded; the message says why.
         """
-        view = View(strain_measure, stress_measure, material_axes, strain, stress)
+        view = View(strain_measure, stress_measure, material_axes, hypothesis, strain, stress)
         where = absolute(artifact_root)
         self._load(source_of(where, None, device, dtype, runtime, scheduler, view), engine)
 
@@ -135,6 +141,7 @@ class Model(Functions, Described):
         strain_measure: str | None = None,
         stress_measure: str | None = None,
         material_axes: bool = False,
+        hypothesis: str = "tridimensional",
         strain: str | None = None,
         stress: str | None = None,
     ) -> _Self:
@@ -156,7 +163,7 @@ class Model(Functions, Described):
             As in Model.
         scheduler
             As in Model.
-        strain_measure, stress_measure, material_axes, strain, stress
+        strain_measure, stress_measure, material_axes, hypothesis, strain, stress
             As in Model.
 
         Returns
@@ -170,7 +177,7 @@ class Model(Functions, Described):
             There is no such file or model, or it cannot be loaded.
         """
         model = cls.__new__(cls)
-        view = View(strain_measure, stress_measure, material_axes, strain, stress)
+        view = View(strain_measure, stress_measure, material_axes, hypothesis, strain, stress)
         source = source_of(absolute(stub), name, device, dtype, runtime, scheduler, view)
         model._load(source, "native")
         return model

@@ -17,6 +17,7 @@ class View(NamedTuple):
     strain_measure: str | None = None
     stress_measure: str | None = None
     material_axes: bool = False
+    hypothesis: str = "tridimensional"
     #: What strain and stress are called, if they are not found.
     strain: str | None = None
     stress: str | None = None

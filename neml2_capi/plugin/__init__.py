@@ -96,22 +96,25 @@ def make(
         names = [root.resolve().name for root in roots]
     materials = []
     archives: list[bytes] = []
+    documents = []
     for root, file, name in zip(roots, files, names, strict=True):
         with in_double(root, PluginError) as model:
             wanted = _guessed(model) if file is None else read(file, model)
             wanted.material = wanted.material or name
             wanted.host = host or wanted.host
             check(wanted, model)
+            has_stress_history = f"{wanted.stress}~1" in model.inputs.names
         archive = _kernels(root)
         has_packages = packages or archive is None or not _opens(archive)
         if archive is None or has_packages:
             archive = _packed(_whole(root))
         wanted.begin, wanted.size = sum(map(len, archives)), len(archive)
         archives.append(archive)
+        documents.append({**wanted.document(), "has_stress_history": has_stress_history})
         materials.append((wanted, has_packages))
     _require_names([wanted for wanted, _ in materials])
     (provider,) = shell.parent.glob("libn2*.so")
-    mappings = json.dumps([wanted.document() for wanted, _ in materials])
+    mappings = json.dumps(documents)
     parts = (mappings.encode(), b"".join(archives), provider.read_bytes())
     head = _MAGIC + struct.pack("<3Q", *map(len, parts))
     # A running host may have the file of before mapped: that one stays whole.

@@ -13,7 +13,7 @@ from native import PREBUILT, run
 from numpy.typing import NDArray
 from programs import built
 
-from neml2_capi import Model
+from neml2_capi import Model, drive, examples
 
 pytestmark = pytest.mark.native
 
@@ -94,3 +94,31 @@ def test_example_in_fortran_agrees_with_python() -> None:
 def test_example_says_what_is_wrong_and_fails() -> None:
     with pytest.raises(AssertionError, match=r"ended with 1\nelasticity: .*/nonexistent"):
         run(built("example_c"), "/nonexistent", PREBUILT / "viscoplastic")
+
+
+def test_an_element_in_plane_stress_has_the_stress_of_a_truss() -> None:
+    model = Model(examples.path("isotropic_hardening"), hypothesis="uniaxial")
+    strain = 2e-3 * np.arange(6.0)
+    truss = drive(model, np.arange(6.0), {"strain": strain[:, None]})["stress"]
+    lines = run(built("example_plane_stress"), examples.path("isotropic_hardening")).splitlines()
+    assert len(lines) == 5
+    for step, line in enumerate(lines, 1):
+        before, _, stress = line.partition(" stress ")
+        residuals = np.array([float(word) for word in before.split()[3:]])
+        assert float(stress) == pytest.approx(truss[step, 0], rel=1e-8)
+        # Newton's method converges quadratically: it has doubled its digits before round-off.
+        assert len(residuals) <= 7
+        assert residuals[-1] < 1e-2 * residuals[-2]
+
+
+def test_three_bars_bear_their_force() -> None:
+    lines = run(built("example_truss"), examples.path("isotropic_hardening")).splitlines()
+    found = np.array([[float(word) for word in line.split()] for line in lines])
+    assert len(found) == 8
+    displacement, slanted, middle = found[:, 1:4].T
+    np.testing.assert_allclose(middle + np.sqrt(2) * slanted, 50.0 * found[:, 0], rtol=1e-9)
+    assert found[:, 4].max() <= 6
+    model = Model(examples.path("isotropic_hardening"), hypothesis="uniaxial")
+    strain = np.concatenate([[0.0], displacement])
+    bars = drive(model, np.arange(9.0), {"strain": np.stack([strain, strain / 2], 1)[..., None]})
+    np.testing.assert_allclose(bars["stress"][1:, :, 0], np.stack([middle, slanted], 1), rtol=1e-8)

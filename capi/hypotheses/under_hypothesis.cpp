@@ -1,0 +1,447 @@
+#include "capi/hypotheses/under_hypothesis.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <optional>
+
+#include "capi/base/error.h"
+#include "capi/base/interrupt.h"
+#include "capi/evaluation/chunks.h"
+#include "capi/evaluation/gathered.h"
+#include "capi/evaluation/plan.h"
+#include "capi/evaluation/results.h"
+#include "capi/evaluation/sums.h"
+#include "capi/hypotheses/inverse.h"
+#include "capi/hypotheses/law_arrays.h"
+#include "capi/tensor/rows.h"
+
+namespace neml2_capi::model {
+namespace {
+
+// A point is solved when the stresses that are to vanish are that small beside all stresses, or the next correction
+// beside all strains; and when they go down no more, if they are below what the solve of the law leaves.
+constexpr double tight = 1e-10, loose = 1e-7;
+constexpr int most_cuts = 8;
+
+struct FreeStrain {
+  std::int64_t point = 0;
+  std::array<double, 5> now{}, step{};
+  double residual = INFINITY;  // of the last one that was no worse
+  std::int32_t status = NEML2_OK, iterations = 0;
+  int cuts = 0;
+  double norm = 0, cut = 1;
+};
+
+template <class Scalar>
+class Evaluation {
+ public:
+  Evaluation(const Plan& plan, const Routes& law, const Reduction& reduction, const Bindings& bindings,
+             const Range& range, LawMemory& memory)
+      : plan_(plan),
+        reduction_(reduction),
+        free_(reduction.hypothesis().free),
+        bindings_(bindings),
+        range_(range),
+        options_(plan.options().in_one_thread()),
+        law_(law.model()),
+        arrays_(law, reduction, bindings, range, memory) {}
+
+  Tally run() {
+    begin();
+    Vector<std::size_t> open(points_.size()), left;
+    for (std::size_t i = 0; i < open.size(); ++i) open[i] = i;
+    for (std::int64_t round = 0; !open.empty(); ++round) {
+      interrupt::check();
+      evaluate(open);
+      left.clear();
+      for (std::size_t row = 0; row < open.size(); ++row)
+        if (!is_done(points_[open[row]], row, round + 1 >= options_.miters())) left.push_back(open[row]);
+      std::swap(open, left);
+    }
+    if (plan_.request().jvps || plan_.request().adjoints || plan_.request().parameter_adjoints) products();
+    conclude();
+    return std::move(tally_);
+  }
+
+ private:
+  const Scalar* law_row(Part part, std::size_t index, std::size_t row) const {
+    return reinterpret_cast<const Scalar*>(arrays_.row(part, index, row));
+  }
+  Scalar* outside(Part part, std::size_t index, std::int64_t p) const {
+    const Points& array = bindings_.of(part)[index];
+    return array.data ? reinterpret_cast<Scalar*>(point(array, p, sizeof(Scalar))) : nullptr;
+  }
+
+  // Begins at the free strains of the step before; at zero if there are none.
+  void begin() {
+    points_.resize(static_cast<std::size_t>(range_.points));
+    for (std::size_t i = 0; i < points_.size(); ++i) {
+      FreeStrain& each = points_[i];
+      each.point = range_.begin + static_cast<std::int64_t>(i);
+      if (reduction_.free_before() < 0) continue;
+      const Scalar* before = outside(Part::input, static_cast<std::size_t>(reduction_.free_before()), each.point);
+      for (std::size_t k = 0; k < free_.size(); ++k) each.now[k] = static_cast<double>(before[k]);
+    }
+  }
+
+  void take(const Vector<std::size_t>& some) {
+    numbers_.clear();
+    at_free_.clear();
+    for (const std::size_t i : some) {
+      numbers_.push_back(points_[i].point);
+      for (std::size_t k = 0; k < free_.size(); ++k) at_free_.push_back(points_[i].now[k]);
+    }
+    arrays_.take(numbers_);
+    arrays_.give(Part::input, reduction_.strain(), free_.empty() ? nullptr : &at_free_);
+    if (free_.empty()) return;
+    arrays_.ask(Part::output, reduction_.stress());
+    arrays_.ask(Part::block, static_cast<std::size_t>(reduction_.tangent()));
+  }
+
+  // Evaluates the law with all that the caller wants of it, but products.
+  void evaluate(const Vector<std::size_t>& some) {
+    take(some);
+    for (std::size_t i = 0; i < bindings_.outputs.size(); ++i)
+      if (bindings_.outputs[i].data)
+        arrays_.ask(Part::output, i < law_.variables(Kind::output).size() ? i : reduction_.stress());
+    for (const Part part : {Part::block, Part::parameter_block})
+      for (std::size_t i = 0; i < bindings_.of(part).size(); ++i) {
+        if (!bindings_.of(part)[i].data) continue;
+        const auto& needed = reduction_.condensed(kind_of(part))[i];
+        if (needed.direct >= 0) arrays_.ask(part, static_cast<std::size_t>(needed.direct));
+        if (needed.by_strain >= 0) arrays_.ask(Part::block, static_cast<std::size_t>(needed.by_strain));
+        if (needed.of_stress >= 0) arrays_.ask(part, static_cast<std::size_t>(needed.of_stress));
+      }
+    note(arrays_.evaluate(options_));
+  }
+
+  // Keeps what an operator of the user said.
+  void note(const Tally& tally) {
+    if (!tally.reason.empty())
+      tally_.note(tally.reason.c_str(), numbers_[static_cast<std::size_t>(tally.reason_at)], tally.cause);
+    tally_.rescue_failed |= tally.rescue_failed;
+  }
+
+  // Judges a point by the law's answer, and writes its results; else goes on to other free strains.
+  bool is_done(FreeStrain& each, std::size_t row, bool is_last) {
+    const auto status = *reinterpret_cast<const std::int32_t*>(arrays_.report(NEML2_REPORT_STATUS, row));
+    each.iterations += *reinterpret_cast<const std::int32_t*>(arrays_.report(NEML2_REPORT_ITERATIONS, row));
+    each.norm = *reinterpret_cast<const double*>(arrays_.report(NEML2_REPORT_RESIDUAL_NORM, row));
+    each.cut = *reinterpret_cast<const double*>(arrays_.report(NEML2_REPORT_SUGGESTED_CUT, row));
+    each.status = status;
+    write_history(each, row);
+    if (status > NEML2_NON_FINITE) {
+      if (!is_last && cut_back(each)) return false;
+      keep_iterates(each, row);
+      return true;
+    }
+    if (free_.empty()) return write(each, row, nullptr);
+    const Scalar* stress = law_row(Part::output, reduction_.stress(), row);
+    const Inverse inverse(law_row(Part::block, static_cast<std::size_t>(reduction_.tangent()), row), free_);
+    double residual = 0, greatest = 0, strain = 0, correction = 0;
+    for (std::int64_t c = 0; c < symmetric_size; ++c) greatest = std::max(greatest, std::fabs(static_cast<double>(stress[c])));
+    for (const std::int64_t c : free_) residual = std::max(residual, std::fabs(static_cast<double>(stress[c])));
+    const auto* full = law_row(Part::input, reduction_.strain(), row);
+    for (std::int64_t c = 0; c < symmetric_size; ++c) strain = std::max(strain, std::fabs(static_cast<double>(full[c])));
+    std::array<double, 5> step{};
+    for (std::size_t i = 0; i < free_.size(); ++i) {
+      for (std::size_t j = 0; j < free_.size(); ++j) step[i] -= inverse(i, j) * static_cast<double>(stress[free_[j]]);
+      correction = std::max(correction, std::fabs(step[i]));
+    }
+    const bool small = residual <= tight * greatest || (inverse.exists() && correction <= tight * strain);
+    const bool stalled = residual >= 0.5 * each.residual &&
+                         (residual <= loose * greatest || (inverse.exists() && correction <= loose * strain));
+    if (small || stalled) return write(each, row, &inverse);
+    if (status == NEML2_NON_FINITE || !std::isfinite(residual)) {
+      each.status = NEML2_NON_FINITE;
+      return write(each, row, &inverse);
+    }
+    if (is_last) return fail(each, NEML2_NOT_CONVERGED, residual);
+    if (residual > each.residual && cut_back(each)) return false;
+    if (!inverse.exists()) return fail(each, NEML2_SINGULAR, residual);
+    each.residual = residual;
+    each.step = step;
+    each.cuts = 0;
+    for (std::size_t k = 0; k < free_.size(); ++k) each.now[k] += step[k];
+    return false;
+  }
+
+  // Goes back by half of the last step; false if there is none, or it is too short.
+  bool cut_back(FreeStrain& each) const {
+    if (each.residual == INFINITY || each.cuts == most_cuts) return false;
+    ++each.cuts;
+    for (std::size_t k = 0; k < free_.size(); ++k) each.now[k] -= each.step[k] /= 2;
+    return true;
+  }
+
+  bool fail(FreeStrain& each, std::int32_t status, double residual) {
+    each.status = status;
+    each.norm = residual;
+    each.cut = 0.5;
+    tally_.note(join("the stresses that vanish under the hypothesis ", reduction_.hypothesis().name,
+                     " did not: their greatest is ", residual, ".")
+                    .c_str(),
+                each.point, NEML2_CAUSE_NONE);
+    return true;
+  }
+
+  void write_history(const FreeStrain& each, std::size_t row) const {
+    const Points& array = bindings_.report[NEML2_REPORT_RESIDUAL_HISTORY];
+    if (array.data)
+      std::memcpy(point(array, each.point, sizeof(double)), arrays_.report(NEML2_REPORT_RESIDUAL_HISTORY, row),
+                  static_cast<std::size_t>(options_.miters()) * sizeof(double));
+  }
+
+  void keep_iterates(const FreeStrain& each, std::size_t row) const {
+    if (!bindings_.unknowns) return;
+    const auto alone = range_.turns ? range_.turns->alone() : std::unique_lock<locks::FreedMutex>();
+    for (std::size_t k = 0; k < arrays_.unknowns().size(); ++k) {
+      if (!arrays_.unknowns()[k].data()) continue;
+      Groups all = {iterates_of_all(bindings_, k, law_.variables(Kind::unknown)[k])};
+      copy_row({arrays_.unknowns()[k]}, static_cast<std::int64_t>(row), all, each.point);
+    }
+  }
+
+  // Writes the results of a point that was solved. The inverse is of the tangent of the free strains.
+  bool write(FreeStrain& each, std::size_t row, const Inverse* inverse) {
+    write_outputs(Part::output, each.now.data(), each.point, row);
+    bool is_finite = !inverse || inverse->exists();
+    for (const Part part : {Part::block, Part::parameter_block})
+      for (std::size_t i = 0; i < bindings_.of(part).size(); ++i)
+        if (Scalar* to = outside(part, i, each.point)) {
+          write_block(part, i, row, inverse, to);
+          if (!is_finite) each.status = NEML2_NON_FINITE;
+        }
+    return true;
+  }
+
+  // Writes outputs, or their products with tangents, by the law's and by those of the free strains.
+  void write_outputs(Part part, const double* of_free, std::int64_t p, std::size_t row) const {
+    const auto& outputs = law_.variables(Kind::output);
+    for (std::size_t i = 0; i < bindings_.of(part).size(); ++i) {
+      const Points& array = bindings_.of(part)[i];
+      if (!array.data) continue;
+      const bool is_whole = i < outputs.size() && !reduction_.roles(Kind::output)[i].is_reduced;
+      if (is_whole) {
+        const std::int64_t size = itemsize(outputs[i].dtype);
+        std::memcpy(point(array, p, size), arrays_.row(part, i, row),
+                    static_cast<std::size_t>(outputs[i].point_shape.product() * size));
+        continue;
+      }
+      Scalar* to = outside(part, i, p);
+      if (static_cast<std::int64_t>(i) == reduction_.free_output()) {
+        for (std::size_t k = 0; k < free_.size(); ++k) to[k] = static_cast<Scalar>(of_free[k]);
+        continue;
+      }
+      const Components& kept = i < outputs.size() ? reduction_.hypothesis().given : reduction_.hypothesis().zero;
+      const Scalar* from = law_row(part, reduction_.stress(), row);
+      for (const std::int64_t c : kept) *to++ = from[c];
+    }
+  }
+
+  void write_block(Part part, std::size_t index, std::size_t row, const Inverse* inverse, Scalar* to) const {
+    const Reduction::Condensed& of = reduction_.condensed(kind_of(part))[index];
+    const auto law_block = [&](Part which, std::int64_t at) {
+      return at < 0 ? nullptr : law_row(which, static_cast<std::size_t>(at), row);
+    };
+    const Scalar* direct = law_block(part, of.direct);
+    const Scalar* by_strain = law_block(Part::block, of.by_strain);
+    const Scalar* of_stress = law_block(part, of.of_stress);
+    const std::size_t rows = of.rows.size(), columns = of.columns.size();
+    for (std::size_t c = 0; c < columns; ++c) {
+      double solved[5] = {};  // d free strains / d variable
+      if (of_stress)
+        for (std::size_t k = 0; k < free_.size(); ++k)
+          for (std::size_t j = 0; j < free_.size(); ++j)
+            solved[k] -= inverse->exists() ? (*inverse)(k, j) * static_cast<double>(of_stress[free_[j] * of.law_columns +
+                                                                                             of.columns[c]])
+                                           : NAN;
+      for (std::size_t r = 0; r < rows; ++r) {
+        double value = direct ? static_cast<double>(direct[of.rows[r] * of.law_columns + of.columns[c]]) : 0;
+        if (of.is_of_free) value = solved[r];
+        if (by_strain)
+          for (std::size_t k = 0; k < free_.size(); ++k)
+            value += static_cast<double>(by_strain[of.rows[r] * symmetric_size + free_[k]]) * solved[k];
+        to[bindings_.input_first ? c * rows + r : r * columns + c] = static_cast<Scalar>(value);
+      }
+    }
+  }
+
+  // Products with tangents and cotangents, by the implicit function theorem: the free strains have a tangent, and the
+  // stresses that vanish a cotangent, which a first evaluation gives.
+  void products() {
+    Vector<std::size_t> good;
+    for (std::size_t i = 0; i < points_.size(); ++i)
+      if (points_[i].status <= NEML2_NON_FINITE) good.push_back(i);
+    if (good.empty()) return;
+    Vector<double> tangents(good.size() * free_.size()), cotangents(good.size() * free_.size());
+    if (!free_.empty()) {
+      take(good);
+      give_directions(nullptr, nullptr);
+      if (plan_.request().jvps) arrays_.ask(Part::jvp, reduction_.stress());
+      if (has_adjoints()) arrays_.ask(Part::adjoint, reduction_.strain());
+      note(arrays_.evaluate(options_));
+      for (std::size_t row = 0; row < good.size(); ++row) solve_directions(row, good[row], tangents, cotangents);
+    }
+    take(good);
+    give_directions(free_.empty() ? nullptr : &tangents, free_.empty() ? nullptr : &cotangents);
+    for (std::size_t i = 0; i < bindings_.jvps.size(); ++i)
+      if (bindings_.jvps[i].data)
+        arrays_.ask(Part::jvp, i < law_.variables(Kind::output).size() ? i : reduction_.stress());
+    for (const Part part : {Part::adjoint, Part::parameter_adjoint})
+      for (std::size_t i = 0; i < bindings_.of(part).size(); ++i)
+        if (bindings_.of(part)[i].data) ask_adjoint(part, i);
+    note(arrays_.evaluate(options_));
+    for (std::size_t row = 0; row < good.size(); ++row) {
+      FreeStrain& each = points_[good[row]];
+      const auto status = *reinterpret_cast<const std::int32_t*>(arrays_.report(NEML2_REPORT_STATUS, row));
+      each.status = std::max(each.status, status);
+      if (status > NEML2_NON_FINITE) continue;
+      write_outputs(Part::jvp, tangents.data() + row * free_.size(), each.point, row);
+      write_adjoints(each.point, row);
+    }
+  }
+
+  bool has_adjoints() const { return plan_.request().adjoints || plan_.request().parameter_adjoints; }
+
+  void give_directions(const Vector<double>* tangents, const Vector<double>* cotangents) {
+    if (plan_.request().jvps)
+      for (std::size_t i = 0; i < law_.variables(Kind::input).size(); ++i)
+        arrays_.give(Part::tangent, i, i == reduction_.strain() ? tangents : nullptr);
+    if (has_adjoints())
+      for (std::size_t i = 0; i < law_.variables(Kind::output).size(); ++i)
+        arrays_.give(Part::cotangent, i, i == reduction_.stress() ? cotangents : nullptr);
+  }
+
+  void solve_directions(std::size_t row, std::size_t i, Vector<double>& tangents, Vector<double>& cotangents) {
+    const std::size_t n = free_.size();
+    const Inverse inverse(law_row(Part::block, static_cast<std::size_t>(reduction_.tangent()), row), free_);
+    if (!inverse.exists()) points_[i].status = NEML2_NON_FINITE;
+    const auto entry = [&](std::size_t a, std::size_t b) { return inverse.exists() ? inverse(a, b) : NAN; };
+    if (plan_.request().jvps) {
+      const Scalar* stress = law_row(Part::jvp, reduction_.stress(), row);
+      for (std::size_t a = 0; a < n; ++a)
+        for (std::size_t b = 0; b < n; ++b) tangents[row * n + a] -= entry(a, b) * static_cast<double>(stress[free_[b]]);
+    }
+    if (!has_adjoints()) return;
+    const Scalar* strain = law_row(Part::adjoint, reduction_.strain(), row);
+    const Scalar* own = outside(Part::cotangent, static_cast<std::size_t>(reduction_.free_output()), points_[i].point);
+    for (std::size_t a = 0; a < n; ++a)
+      for (std::size_t b = 0; b < n; ++b)
+        cotangents[row * n + a] -= entry(b, a) * (static_cast<double>(strain[free_[b]]) + (own ? static_cast<double>(own[b]) : 0.0));
+  }
+
+  // The variable of the law that has the adjoint of one at the boundary; null if it is zero.
+  std::optional<std::size_t> law_input(std::size_t index) const {
+    if (index < law_.variables(Kind::input).size()) return index;
+    const auto& roles = reduction_.roles(Kind::input);
+    for (std::size_t i = 0; i < roles.size(); ++i)
+      if (roles[i].others == static_cast<std::int64_t>(index)) return i;
+    return std::nullopt;
+  }
+
+  void ask_adjoint(Part part, std::size_t index) {
+    const std::optional<std::size_t> of = part == Part::adjoint ? law_input(index) : index;
+    if (of) arrays_.ask(part, *of);
+  }
+
+  void write_adjoints(std::int64_t p, std::size_t row) const {
+    for (const Part part : {Part::adjoint, Part::parameter_adjoint})
+      for (std::size_t i = 0; i < bindings_.of(part).size(); ++i) {
+        Scalar* to = outside(part, i, p);
+        if (!to) continue;
+        const Variable& variable = plan_.model().variable(part, i);
+        const std::optional<std::size_t> of = part == Part::adjoint ? law_input(i) : i;
+        if (!of) {
+          std::fill_n(to, variable.point_shape.product(), Scalar(0));
+          continue;
+        }
+        const Scalar* from = law_row(part, *of, row);
+        if (part == Part::parameter_adjoint || !reduction_.roles(Kind::input)[*of].is_reduced) {
+          std::copy_n(from, variable.point_shape.product(), to);
+          continue;
+        }
+        const Reduction::Role& role = reduction_.roles(Kind::input)[*of];
+        for (const std::int64_t c : i == *of ? reduction_.hypothesis().given : role.held) *to++ = from[c];
+      }
+  }
+
+  // Writes the report, counts the points, and makes results of failed points NaN if the caller wants that.
+  void conclude() {
+    for (const FreeStrain& each : points_) {
+      const auto put = [&](int kind, auto value) {
+        const Points& array = bindings_.report[kind];
+        if (array.data) std::memcpy(point(array, each.point, sizeof value), &value, sizeof value);
+      };
+      put(NEML2_REPORT_STATUS, each.status);
+      put(NEML2_REPORT_ITERATIONS, each.iterations);
+      put(NEML2_REPORT_RESIDUAL_NORM, each.norm);
+      put(NEML2_REPORT_SUGGESTED_CUT, each.status == NEML2_OK ? 1.0 : each.cut);
+      tally_.add_one(each.status, each.point);
+      if (each.status <= NEML2_NON_FINITE) continue;
+      tally_.note({each.point, each.iterations, each.norm});
+      if (!bindings_.mark_failed) continue;
+      for_each_result(plan_.model(), bindings_, [&](const Points& array, const Variable& variable, Part, std::size_t) {
+        if (!is_one_value(array))
+          fill_nan(point(array, each.point, itemsize(variable.dtype)), variable.dtype, variable.point_shape.product());
+      });
+    }
+  }
+
+  const Plan& plan_;
+  const Reduction& reduction_;
+  const Components& free_;
+  const Bindings& bindings_;
+  const Range& range_;
+  const Options options_;
+  const Model& law_;
+  LawArrays arrays_;
+  Vector<FreeStrain> points_;
+  Vector<std::int64_t> numbers_;
+  Vector<double> at_free_;
+  Tally tally_;
+};
+
+}  // namespace
+
+void UnderHypothesis::check(const Options& options, std::int64_t points) const {
+  if (options.whole_batch())
+    throw Error(NEML2_ERROR_UNSUPPORTED, "convergence",
+                join("Under the hypothesis ", reduction_->hypothesis().name,
+                     " each point converges on its own: set convergence = point."));
+  Request request{Bindings()};
+  request.points = points;
+  const Plan plan(*law_, options, request);
+}
+
+Route::ChunkSize UnderHypothesis::chunk_size(const Options& options, const Request& request) const {
+  return law_->choose(request, options).chunk_size(options, request);
+}
+
+std::int64_t UnderHypothesis::end_of_range(const Options& options, const Bindings& bindings, std::int64_t begin,
+                                           std::int64_t size) const {
+  return law_->choose(Request(bindings), options).end_of_range(options, bindings, begin, size);
+}
+
+void UnderHypothesis::run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace& workspace,
+                          Tally& tally) const {
+  if (!workspace.kept) workspace.kept = std::make_unique<LawMemory>();
+  LawMemory& memory = static_cast<LawMemory&>(*workspace.kept);
+  with_scalar(plan.model().dtype(), [&]<class Scalar>(Scalar*) {
+    if (!plan.request().sums) {
+      tally.add(Evaluation<Scalar>(plan, *law_, *reduction_, bindings, range, memory).run());
+      return;
+    }
+    Bindings own = bindings;
+    const Sums sums(plan.model(), bindings, range.begin, range.points);
+    sums.replace(own);
+    tally.add(Evaluation<Scalar>(plan, *law_, *reduction_, own, range, memory).run());
+    if (!begin_sums(plan, bindings, range)) return;
+    sums.write();
+    end_sums(plan, range);
+  });
+}
+
+}  // namespace neml2_capi::model

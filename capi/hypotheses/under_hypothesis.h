@@ -1,0 +1,34 @@
+// Route of a law under a hypothesis: Newton's method finds the free strains of each point, around the law, until the
+// stresses that belong to them vanish; derivatives are condensed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "capi/evaluation/routes.h"
+#include "capi/hypotheses/reduction.h"
+
+namespace neml2_capi::model {
+
+class UnderHypothesis final : public Route {
+ public:
+  // Both must fit each other. The routes are of the law itself.
+  UnderHypothesis(std::shared_ptr<const Routes> law, std::unique_ptr<const Reduction> reduction)
+      : law_(std::move(law)), reduction_(std::move(reduction)) {}
+
+  bool gives(const Request&, const Options&) const override { return true; }
+  // Throws NEML2_ERROR_UNSUPPORTED if the points converge as a batch.
+  void check(const Options& options, std::int64_t points) const override;
+  ChunkSize chunk_size(const Options& options, const Request& request) const override;
+  std::int64_t end_of_range(const Options& options, const Bindings& bindings, std::int64_t begin,
+                            std::int64_t size) const override;
+  void run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace& workspace,
+           Tally& tally) const override;
+
+ private:
+  std::shared_ptr<const Routes> law_;
+  std::unique_ptr<const Reduction> reduction_;
+};
+
+}  // namespace neml2_capi::model

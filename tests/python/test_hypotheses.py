@@ -1,0 +1,328 @@
+"""Laws under the hypotheses of elements: plane stress, uniaxial stress and the others."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from differences import central_differences
+from native import PREBUILT
+from numpy.typing import NDArray
+from states import Artifacts, recorded
+
+from neml2_capi import ConvergenceError, FatalError, Model, Results, drive, examples
+
+pytestmark = pytest.mark.numbers
+
+Array = NDArray[np.float64]
+
+NAMES = ("xx", "yy", "zz", "yz", "xz", "xy")
+FACTORS = dict(zip(NAMES, np.sqrt([1, 1, 1, 2, 2, 2]), strict=True))
+#: By hypothesis: components that are given, and components of which the stress vanishes.
+HYPOTHESES = {
+    "plane_strain": ("xx yy zz xy", ""),
+    "axisymmetrical": ("xx yy zz xy", ""),
+    "generalised_plane_strain": ("xx yy zz xy", ""),
+    "plane_stress": ("xx yy xy", "zz yz xz"),
+    "uniaxial": ("xx", "yy zz yz xz xy"),
+    "beam": ("xx xz xy", "yy zz yz"),
+    "plane_beam": ("xx xy", "yy zz yz xz"),
+    "shell": ("xx yy yz xz xy", "zz"),
+    "axisymmetrical_generalised_plane_strain": ("xx yy zz", ""),
+}
+
+
+class Law(NamedTuple):
+    """A law that is driven by `strain`, in times of which `step` is the length."""
+
+    path: Any
+    strain: str = "strain"
+    step: float = 1.0
+    scale: float = 1.0
+
+    def open(self, hypothesis: str = "tridimensional") -> Model:
+        names = {} if hypothesis == "tridimensional" else {"strain": self.strain}
+        model = Model(self.path, hypothesis=hypothesis, **names)
+        model.options.update({"atol": 1e-13, "rtol": 1e-12, "miters": 50})
+        return model
+
+
+def law_of(name: str, artifacts: Artifacts) -> Law:
+    if name == "crystal":
+        # The rate of the strain is given, of 1e-3 at the end.
+        return Law(artifacts[name], "deformation_rate", 1e-2, 10.0)
+    return Law(examples.path(name))
+
+
+LAWS = ["elasticity", "isotropic_hardening", "chaboche", "crystal"]
+STEPS = 6
+#: Of the strain at the end.
+STRAIN = dict(zip(NAMES, (8e-3, -3e-3, 2e-3, 1e-3, -2e-3, 5e-3), strict=True))
+
+
+def forces(law: Law, parts: str, model: Model) -> tuple[Array, dict[str, Any]]:
+    """Times, and what a law is given: components of its strain by name, that grow and turn back."""
+    times = law.step * np.arange(STEPS + 1.0)
+    path = np.array([0, 0.3, 0.6, 1.0, 0.7, 0.4, 0.1])
+    given: dict[str, Any] = {
+        law.strain: {name: law.scale * STRAIN[name] * path for name in parts.split()}
+    }
+    if "vorticity" in model.inputs.names:
+        given["vorticity"] = np.array([0.01, -0.02, 0.015])
+    if "elasticity.E" in model.parameters.names:
+        times = np.arange(STEPS + 1.0)
+    return times, given
+
+
+def initial(law: Law) -> dict[str, Any]:
+    if law.strain == "strain":
+        return {}
+    state = recorded("crystal", "in")
+    return {
+        "dislocation_density": state["dislocation_density~1"][0],
+        "orientation": state["orientation~1"][0],
+    }
+
+
+def under(law: Law, hypothesis: str) -> tuple[Model, Results]:
+    model = law.open(hypothesis)
+    times, given = forces(law, HYPOTHESES[hypothesis][0], model)
+    return model, drive(model, times, given, initial(law))
+
+
+def in_three_dimensions(law: Law, hypothesis: str) -> Results:
+    """The same by drive(), which finds the strains of stresses that vanish."""
+    model = law.open()
+    given_parts, free = HYPOTHESES[hypothesis]
+    times, given = forces(law, given_parts, model)
+    control = {f"stress:{law.strain}": dict.fromkeys(free.split(), 0.0)} if free else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # zero strains are meant
+        return drive(model, times, given, initial(law), control=control)
+
+
+def places(parts: str) -> list[int]:
+    return [NAMES.index(name) for name in parts.split()]
+
+
+@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("hypothesis", HYPOTHESES)
+def test_a_law_under_a_hypothesis_is_the_law_with_stresses_that_vanish(
+    artifacts: Artifacts, name: str, hypothesis: str
+) -> None:
+    law = law_of(name, artifacts)
+    given, free = HYPOTHESES[hypothesis]
+    _, results = under(law, hypothesis)
+    expected = in_three_dimensions(law, hypothesis)
+    scale = np.abs(expected["stress"]).max()
+    stress = np.asarray(expected["stress"])[:, places(given)]
+    np.testing.assert_allclose(results["stress"], stress, rtol=0, atol=1e-9 * scale)
+    if free:
+        strain = np.asarray(expected[law.strain])[:, places(free)]
+        largest = np.abs(expected[law.strain]).max()
+        # drive() ends at 1e-9 of the stress, which is not quite that of the strain.
+        np.testing.assert_allclose(
+            results[f"{law.strain}_transverse"], strain, rtol=0, atol=2e-9 * largest
+        )
+    for state in {"equivalent_plastic_strain", "X1", "elastic_strain"} & set(results):
+        np.testing.assert_allclose(
+            results[state], expected[state], rtol=0, atol=1e-8 * np.abs(expected[state]).max()
+        )
+
+
+def point(law: Law, hypothesis: str) -> tuple[Model, dict[str, Array]]:
+    """The inputs of the last step but three, in which plastic laws flow."""
+    model, results = under(law, hypothesis)
+    times, given = forces(law, HYPOTHESES[hypothesis][0], model)
+    last = 3
+    inputs = {"t": times[last], "t~1": times[last - 1], "t~2": times[last - 2], **given}
+    named = given[law.strain]
+    parts = HYPOTHESES[hypothesis][0].split()
+    path = np.array([named[part] * FACTORS[part] for part in parts]).T
+    inputs[law.strain], inputs[f"{law.strain}~1"] = path[last], path[last - 1]
+    for history in model.histories:
+        if history.output is not None:
+            inputs[history.input] = np.asarray(results[history.output])[last - history.age]
+    return model, {name: np.asarray(inputs[name]) for name in model.inputs.names}
+
+
+@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize(
+    "hypothesis", ["plane_strain", "plane_stress", "uniaxial", "beam", "plane_beam", "shell"]
+)
+def test_condensed_derivatives_are_differences(
+    artifacts: Artifacts, name: str, hypothesis: str
+) -> None:
+    law = law_of(name, artifacts)
+    model, inputs = point(law, hypothesis)
+    _, blocks = model.jacobian(inputs)
+    checked = 0
+    for output, by_input in blocks.items():
+        for variable, block in by_input.items():
+            if model.inputs[variable].sub_batch_shape or variable.startswith("t~"):
+                continue
+            largest = max(np.abs(inputs[variable]).max(), 1e-3)
+
+            def of(value: Array, output: str = output, variable: str = variable) -> Array:
+                return np.asarray(model.forward({**inputs, variable: value})[output])
+
+            axes, step = len(model.inputs[variable].base_shape), 1e-3 * largest
+            expected = central_differences(of, inputs[variable][None], step, axes)[0]
+            noise = 1e-12 * np.abs(of(inputs[variable])).max() / step
+            np.testing.assert_allclose(
+                block,
+                expected,
+                rtol=0,
+                atol=1e-6 * np.abs(expected).max() + noise,
+                err_msg=f"{output}:{variable}",
+            )
+            checked += 1
+    assert checked > 0
+    assert "stress" in blocks and law.strain in blocks["stress"]
+
+
+@pytest.mark.parametrize("hypothesis", ["plane_strain", "plane_stress", "uniaxial"])
+def test_products_are_products_with_the_jacobian(hypothesis: str, artifacts: Artifacts) -> None:
+    model, inputs = point(law_of("chaboche", artifacts), hypothesis)
+    random = np.random.default_rng(0)
+    tangents = {name: 1e-3 * random.standard_normal(np.shape(inputs[name])) for name in inputs}
+    outputs, blocks = model.jacobian(inputs)
+    _, along = model.jvp(inputs, tangents)
+    for output, by_input in blocks.items():
+        expected = sum(
+            np.tensordot(block, tangents[variable], np.ndim(tangents[variable]))
+            for variable, block in by_input.items()
+        )
+        np.testing.assert_allclose(
+            along[output], expected, rtol=0, atol=1e-9 * np.abs(expected).max()
+        )
+    cotangents = {name: random.standard_normal(np.shape(value)) for name, value in outputs.items()}
+    _, adjoints = model.vjp(inputs, cotangents)
+    for variable in blocks["stress"]:
+        expected = sum(
+            np.tensordot(cotangents[output], by_input[variable], np.ndim(cotangents[output]))
+            for output, by_input in blocks.items()
+        )
+        np.testing.assert_allclose(
+            adjoints[variable], expected, rtol=0, atol=1e-9 * max(np.abs(expected).max(), 1e-9)
+        )
+
+
+def test_gradients_by_parameters_are_differences(artifacts: Artifacts) -> None:
+    model, inputs = point(law_of("isotropic_hardening", artifacts), "plane_stress")
+    _, blocks = model.param_jacobian(inputs)
+    for name in model.parameters.names:
+        value = np.asarray(model.named_parameters()[name])
+
+        def of(values: Array, name: str = name) -> Array:
+            return np.asarray(model.forward(inputs, {name: values})["stress"])
+
+        expected = central_differences(of, value[None], 1e-4 * float(value), 0)[0]
+        found = blocks["stress"][name]
+        np.testing.assert_allclose(found, expected, atol=1e-7 * np.abs(expected).max())
+
+
+def many(inputs: dict[str, Array], points: int, seed: int = 0) -> dict[str, Array]:
+    """Different points around one."""
+    random = np.random.default_rng(seed)
+    some = {}
+    for name, value in inputs.items():
+        some[name] = np.repeat(value[None], points, 0)
+        if name == "strain":
+            some[name] *= 0.2 + random.random((points, 1))
+    return some
+
+
+@pytest.mark.parametrize("hypothesis", ["plane_stress", "uniaxial", "plane_strain"])
+def test_a_point_has_the_same_bits_in_any_batch(artifacts: Artifacts, hypothesis: str) -> None:
+    model, inputs = point(law_of("chaboche", artifacts), hypothesis)
+    some = many(inputs, 77)
+    whole, tangents = model.jacobian(some)
+    for chunk, threads in ((0, 1), (5, 1), (16, 2)):
+        model.options.update({"chunk": chunk, "threads": threads})
+        again, blocks = model.jacobian({name: value[3:50] for name, value in some.items()})
+        for name, value in whole.items():
+            np.testing.assert_array_equal(again[name], value[3:50])
+        np.testing.assert_array_equal(
+            blocks["stress"]["strain"], tangents["stress"]["strain"][3:50]
+        )
+
+
+def test_points_that_fail_are_named_and_the_others_are_solved(artifacts: Artifacts) -> None:
+    model, inputs = point(law_of("chaboche", artifacts), "plane_stress")
+    some = many(inputs, 9)
+    good = model.forward(some)
+    some["strain"][4] *= 1e6
+    some["strain"][6, 0] = np.nan
+    with pytest.raises(ConvergenceError, match=r"point 4") as caught:
+        model.forward(some)
+    report = caught.value.report
+    others = [0, 1, 2, 3, 5, 7, 8]
+    assert report["status"][4] in (2, 3)
+    assert report["status"][6] == 1
+    assert report["suggested_cut"][4] in (0.25, 0.5)
+    np.testing.assert_array_equal(np.asarray(report["status"])[others], 0)
+    np.testing.assert_array_equal(caught.value.outputs["stress"][others], good["stress"][others])
+    assert np.isnan(caught.value.outputs["stress"][4]).all()
+
+
+def test_plane_stress_of_elasticity_is_a_closed_form() -> None:
+    model = Model(PREBUILT / "elasticity", hypothesis="plane_stress")
+    whole = Model(PREBUILT / "elasticity")
+    stiffness = np.asarray(whole.jacobian({"strain": np.zeros(6)})[1]["stress"]["strain"])
+    lame, twice_mu = stiffness[0, 1], stiffness[5, 5]
+    nu = lame / (2 * lame + twice_mu)
+    young = twice_mu * (1 + nu)
+    strain = np.array([1e-3, -4e-4, 5e-4])
+    outputs, blocks = model.jacobian({"strain": strain})
+    plane = young / (1 - nu**2) * np.array([[1, nu, 0], [nu, 1, 0], [0, 0, 1 - nu]])
+    np.testing.assert_allclose(blocks["stress"]["strain"], plane, atol=1e-10 * young)
+    np.testing.assert_allclose(outputs["stress"], plane @ strain, rtol=1e-10)
+    through = -nu / (1 - nu) * (strain[0] + strain[1])
+    np.testing.assert_allclose(outputs["strain_transverse"], [through, 0, 0], atol=1e-15)
+
+
+def test_variables_tell_the_components() -> None:
+    model = Model(examples.path("chaboche"), hypothesis="plane_stress")
+    assert model.inputs["strain"].base_shape == (3,)
+    assert model.inputs["strain"].type == "SR2(xx, yy, xy)"
+    assert model.outputs["strain_transverse"].type == "SR2(zz, yz, xz)"
+    assert model.inputs["X1~1"].base_shape == (6,)
+    pairs = {history.input: history.output for history in model.histories}
+    assert pairs["strain_transverse~1"] == "strain_transverse"
+    assert "stress_transverse" not in model.outputs.names
+    strip = Model(examples.path("chaboche"), hypothesis="plane_strain")
+    assert strip.outputs["stress_transverse"].type == "SR2(yz, xz)"
+    # A law without a history needs none.
+    assert Model(examples.path("elasticity"), hypothesis="uniaxial").inputs.names == ["strain"]
+
+
+def test_a_model_travels_with_its_hypothesis() -> None:
+    model = Model(examples.path("elasticity"), hypothesis="uniaxial")
+    again = pickle.loads(pickle.dumps(model))
+    strain = np.array([1e-3])
+    np.testing.assert_array_equal(
+        again.forward({"strain": strain})["stress"], model.forward({"strain": strain})["stress"]
+    )
+
+
+def test_a_hypothesis_that_cannot_be_is_refused(artifacts: Artifacts) -> None:
+    with pytest.raises(FatalError, match=r"did you mean 'plane_stress'"):
+        Model(examples.path("elasticity"), hypothesis="plane_stres")
+    with pytest.raises(FatalError, match=r"no input can be the strain"):
+        Model(artifacts["crystal"], hypothesis="plane_stress")
+    with pytest.raises(FatalError, match=r"needs the derivative 'stress:strain'"):
+        Model(PREBUILT / "viscoplastic", hypothesis="plane_stress")
+    with pytest.raises(FatalError, match=r"has no input 'strian'"):
+        Model(examples.path("elasticity"), hypothesis="plane_stress", strain="strian")
+    with pytest.raises(FatalError, match=r"shape \(\) per point"):
+        Model(examples.path("chaboche"), hypothesis="plane_stress", strain="t")
+    model = Model(examples.path("chaboche"), hypothesis="plane_stress")
+    with pytest.raises(FatalError, match=r"open it without"):
+        model.solve({name: 0.0 * np.zeros(model.inputs[name].base_shape) for name in model.inputs.names})
+    model.options["convergence"] = "batch"
+    with pytest.raises(FatalError, match="convergence = point"):
+        model.forward({name: np.zeros(model.inputs[name].base_shape) for name in model.inputs.names})
