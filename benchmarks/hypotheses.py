@@ -2,10 +2,10 @@
 
     python benchmarks/hypotheses.py [--points N] [--rounds N] [--steps N] [--hypotheses NAME ...]
 
-Points are strained to 1 % in steps, on kernels and one thread, each to a little more or less. What is
-timed is the middle step, with the outputs and the derivative of the stress with respect to the strain:
-under a hypothesis, and in three dimensions for the whole strain that was found there, so that the
-states are the same. Both take turns; the ratio is the median over the rounds.
+Points are strained to 1 % in steps, on kernels and one thread, each to a little more or less. What
+is timed is the middle step, with the outputs and the derivative of the stress with respect to the
+strain: under a hypothesis, and in three dimensions for the whole strain that was found there, so
+that the states are the same. Both take turns; the ratio is the median over the rounds.
 """
 
 from __future__ import annotations

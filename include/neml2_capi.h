@@ -469,7 +469,8 @@ NEML2_CAPI int32_t neml2_model_variable_find(int64_t *out, const neml2_model *mo
 typedef struct neml2_variable_info {
   int64_t size; /**< sizeof(neml2_variable_info) */
   const char *name;
-  const char *type; /**< the mathematical type, as NEML2 names it: "SR2", "Scalar"; empty for parameters. Of a tensor under
+  const char
+      *type; /**< the mathematical type, as NEML2 names it: "SR2", "Scalar"; empty for parameters. Of a tensor under
                          a hypothesis with its components: "SR2(xx, yy, xy)" */
   int64_t ndim;
   int64_t sub_ndim;

@@ -13,16 +13,11 @@ struct Entry {
   const char *name, *components;
 };
 constexpr Entry entries[] = {
-    {"tridimensional", "gggggg"},
-    {"plane_strain", "ggg00g"},
-    {"axisymmetrical", "ggg00g"},
-    {"generalised_plane_strain", "ggg00g"},
-    {"plane_stress", "ggsssg"},
-    {"uniaxial", "gsssss"},
-    {"beam", "gsssgg"},
-    {"plane_beam", "gssssg"},
-    {"shell", "ggsggg"},
-    {"axisymmetrical_generalised_plane_strain", "ggg000"},
+    {"tridimensional", "gggggg"}, {"plane_strain", "ggg00g"},
+    {"axisymmetrical", "ggg00g"}, {"generalised_plane_strain", "ggg00g"},
+    {"plane_stress", "ggsssg"},   {"uniaxial", "gsssss"},
+    {"beam", "gsssgg"},           {"plane_beam", "gssssg"},
+    {"shell", "ggsggg"},          {"axisymmetrical_generalised_plane_strain", "ggg000"},
 };
 static_assert(std::size(entries) == NEML2_AXISYMMETRICAL_GENERALISED_PLANE_STRAIN + 1);
 

@@ -91,7 +91,8 @@ void LawArrays::add_reports(std::int64_t miters) {
   Bindings& bindings = memory_.bindings;
   for (int kind = 0; kind < num_reports; ++kind) {
     const bool always = kind == NEML2_REPORT_STATUS || kind == NEML2_REPORT_ITERATIONS;
-    if (!always && !outside_.report[kind].data && kind != NEML2_REPORT_SUGGESTED_CUT && kind != NEML2_REPORT_RESIDUAL_NORM)
+    if (!always && !outside_.report[kind].data && kind != NEML2_REPORT_SUGGESTED_CUT &&
+        kind != NEML2_REPORT_RESIDUAL_NORM)
       continue;
     const Dims shape = kind == NEML2_REPORT_RESIDUAL_HISTORY ? Dims{miters} : Dims();
     bindings.report[kind] = room({"", "", dtype_of_report(kind), shape, 0});

@@ -22,8 +22,8 @@ class Reduction {
   // A variable of the law. The boundary has it at the same position, of a tensor only the components that are given.
   struct Role {
     bool is_reduced = false;
-    std::int64_t others = -1;             // the variable at the boundary that holds its other components
-    Components held{};                    // which these are
+    std::int64_t others = -1;  // the variable at the boundary that holds its other components
+    Components held{};         // which these are
   };
   // A derivative at the boundary: direct[rows, columns] - by_strain[rows, free] K^-1 of_stress[free, columns], by
   // static condensation, where K is the derivative of the stresses that vanish with respect to the free strains.
@@ -36,12 +36,14 @@ class Reduction {
 
   const Hypothesis& hypothesis() const { return hypothesis_; }
   const std::vector<Role>& roles(Kind kind) const { return kind == Kind::output ? outputs_ : inputs_; }
-  const std::vector<Condensed>& condensed(Kind kind) const { return kind == Kind::parameter ? by_parameters_ : by_inputs_; }
-  std::size_t strain() const { return strain_; }  // an input
-  std::size_t stress() const { return stress_; }  // an output
-  std::int64_t tangent() const { return tangent_; }            // derivative of the stress with respect to the strain
-  std::int64_t free_output() const { return free_output_; }    // at the boundary: the free strains
-  std::int64_t free_before() const { return free_before_; }    // at the boundary: what they were a step before
+  const std::vector<Condensed>& condensed(Kind kind) const {
+    return kind == Kind::parameter ? by_parameters_ : by_inputs_;
+  }
+  std::size_t strain() const { return strain_; }             // an input
+  std::size_t stress() const { return stress_; }             // an output
+  std::int64_t tangent() const { return tangent_; }          // derivative of the stress with respect to the strain
+  std::int64_t free_output() const { return free_output_; }  // at the boundary: the free strains
+  std::int64_t free_before() const { return free_before_; }  // at the boundary: what they were a step before
   const Boundary& boundary() const { return boundary_; }
 
  private:

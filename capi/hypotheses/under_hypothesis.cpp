@@ -141,10 +141,12 @@ class Evaluation {
     const Scalar* stress = law_row(Part::output, reduction_.stress(), row);
     const Inverse inverse(law_row(Part::block, static_cast<std::size_t>(reduction_.tangent()), row), free_);
     double residual = 0, greatest = 0, strain = 0, correction = 0;
-    for (std::int64_t c = 0; c < symmetric_size; ++c) greatest = std::max(greatest, std::fabs(static_cast<double>(stress[c])));
+    for (std::int64_t c = 0; c < symmetric_size; ++c)
+      greatest = std::max(greatest, std::fabs(static_cast<double>(stress[c])));
     for (const std::int64_t c : free_) residual = std::max(residual, std::fabs(static_cast<double>(stress[c])));
     const auto* full = law_row(Part::input, reduction_.strain(), row);
-    for (std::int64_t c = 0; c < symmetric_size; ++c) strain = std::max(strain, std::fabs(static_cast<double>(full[c])));
+    for (std::int64_t c = 0; c < symmetric_size; ++c)
+      strain = std::max(strain, std::fabs(static_cast<double>(full[c])));
     std::array<double, 5> step{};
     for (std::size_t i = 0; i < free_.size(); ++i) {
       for (std::size_t j = 0; j < free_.size(); ++j) step[i] -= inverse(i, j) * static_cast<double>(stress[free_[j]]);
@@ -255,9 +257,10 @@ class Evaluation {
       if (of_stress)
         for (std::size_t k = 0; k < free_.size(); ++k)
           for (std::size_t j = 0; j < free_.size(); ++j)
-            solved[k] -= inverse->exists() ? (*inverse)(k, j) * static_cast<double>(of_stress[free_[j] * of.law_columns +
-                                                                                             of.columns[c]])
-                                           : NAN;
+            solved[k] -=
+                inverse->exists()
+                    ? (*inverse)(k, j) * static_cast<double>(of_stress[free_[j] * of.law_columns + of.columns[c]])
+                    : NAN;
       for (std::size_t r = 0; r < rows; ++r) {
         double value = direct ? static_cast<double>(direct[of.rows[r] * of.law_columns + of.columns[c]]) : 0;
         if (of.is_of_free) value = solved[r];
@@ -323,14 +326,16 @@ class Evaluation {
     if (plan_.request().jvps) {
       const Scalar* stress = law_row(Part::jvp, reduction_.stress(), row);
       for (std::size_t a = 0; a < n; ++a)
-        for (std::size_t b = 0; b < n; ++b) tangents[row * n + a] -= entry(a, b) * static_cast<double>(stress[free_[b]]);
+        for (std::size_t b = 0; b < n; ++b)
+          tangents[row * n + a] -= entry(a, b) * static_cast<double>(stress[free_[b]]);
     }
     if (!has_adjoints()) return;
     const Scalar* strain = law_row(Part::adjoint, reduction_.strain(), row);
     const Scalar* own = outside(Part::cotangent, static_cast<std::size_t>(reduction_.free_output()), points_[i].point);
     for (std::size_t a = 0; a < n; ++a)
       for (std::size_t b = 0; b < n; ++b)
-        cotangents[row * n + a] -= entry(b, a) * (static_cast<double>(strain[free_[b]]) + (own ? static_cast<double>(own[b]) : 0.0));
+        cotangents[row * n + a] -=
+            entry(b, a) * (static_cast<double>(strain[free_[b]]) + (own ? static_cast<double>(own[b]) : 0.0));
   }
 
   // The variable of the law that has the adjoint of one at the boundary; null if it is zero.

@@ -45,7 +45,7 @@ inline void to_model(const Convention& convention, double shear, const double* f
 // The first `count` components of the host from NEML2's.
 inline void to_host(const Convention& convention, double shear, const double* from, int count, std::size_t stride,
                     double* to) {
-  for (int i = 0; i < count; ++i) 
+  for (int i = 0; i < count; ++i)
     to[std::size_t(i) * stride] = from[convention.place[i]] / (i < convention.direct ? 1 : shear);
 }
 

@@ -207,9 +207,9 @@ int integrate(BehaviourData* data, std::int32_t hypothesis) {
 }  // namespace
 }  // namespace neml2_capi::plugin
 
-#define INTEGRATE(name, hypothesis)                                                                                 \
-  extern "C" __attribute__((visibility("default"))) int NEML2_##name(neml2_capi::plugin::BehaviourData* data) {     \
-    return neml2_capi::plugin::integrate(data, hypothesis);                                                         \
+#define INTEGRATE(name, hypothesis)                                                                             \
+  extern "C" __attribute__((visibility("default"))) int NEML2_##name(neml2_capi::plugin::BehaviourData* data) { \
+    return neml2_capi::plugin::integrate(data, hypothesis);                                                     \
   }
 
 INTEGRATE(Tridimensional, NEML2_TRIDIMENSIONAL)

@@ -44,9 +44,12 @@ EXPORT unsigned short NEML2_requiresStiffnessTensor = 0, NEML2_requiresThermalEx
 EXPORT unsigned short NEML2_ComputesInternalEnergy = 0, NEML2_ComputesDissipatedEnergy = 0;
 EXPORT unsigned short NEML2_nInitializeFunctions = 0, NEML2_nPostProcessings = 0;
 EXPORT unsigned short NEML2_nModellingHypotheses = 6;
-EXPORT const char* NEML2_ModellingHypotheses[] = {
-    "Tridimensional", "PlaneStrain",   "PlaneStress", "Axisymmetrical", "GeneralisedPlaneStrain",
-    "AxisymmetricalGeneralisedPlaneStrain"};
+EXPORT const char* NEML2_ModellingHypotheses[] = {"Tridimensional",
+                                                  "PlaneStrain",
+                                                  "PlaneStress",
+                                                  "Axisymmetrical",
+                                                  "GeneralisedPlaneStrain",
+                                                  "AxisymmetricalGeneralisedPlaneStrain"};
 EXPORT unsigned short NEML2_nGradients = 1, NEML2_nThermodynamicForces = 1;
 EXPORT const char *NEML2_Gradients[] = {"Strain"}, *NEML2_ThermodynamicForces[] = {"Stress"};
 EXPORT int NEML2_GradientsTypes[] = {1}, NEML2_ThermodynamicForcesTypes[] = {1};
@@ -65,9 +68,9 @@ EXPORT const char* NEML2_ExternalStateVariables[neml2_capi::plugin::MOST] = {};
 EXPORT int NEML2_InternalStateVariablesTypes[neml2_capi::plugin::MOST] = {};
 EXPORT int NEML2_ExternalStateVariablesTypes[neml2_capi::plugin::MOST] = {};
 
-#define STATES_OF(hypothesis)                                                                                     \
-  EXPORT unsigned short NEML2_##hypothesis##_nInternalStateVariables = 0;                                         \
-  EXPORT const char* NEML2_##hypothesis##_InternalStateVariables[neml2_capi::plugin::MOST] = {};                  \
+#define STATES_OF(hypothesis)                                                                    \
+  EXPORT unsigned short NEML2_##hypothesis##_nInternalStateVariables = 0;                        \
+  EXPORT const char* NEML2_##hypothesis##_InternalStateVariables[neml2_capi::plugin::MOST] = {}; \
   EXPORT int NEML2_##hypothesis##_InternalStateVariablesTypes[neml2_capi::plugin::MOST] = {};
 
 STATES_OF(PlaneStrain)
@@ -132,15 +135,17 @@ void add_states(const Mapping& map, std::int32_t number, unsigned short& count, 
         NEML2_InternalStateVariablesTypes[NEML2_nInternalStateVariables - 1] = TYPES[static_cast<int>(state.kind)];
       }
     }
-    add_states(map, NEML2_PLANE_STRAIN, NEML2_PlaneStrain_nInternalStateVariables, NEML2_PlaneStrain_InternalStateVariables);
-    add_states(map, NEML2_PLANE_STRESS, NEML2_PlaneStress_nInternalStateVariables, NEML2_PlaneStress_InternalStateVariables);
+    add_states(map, NEML2_PLANE_STRAIN, NEML2_PlaneStrain_nInternalStateVariables,
+               NEML2_PlaneStrain_InternalStateVariables);
+    add_states(map, NEML2_PLANE_STRESS, NEML2_PlaneStress_nInternalStateVariables,
+               NEML2_PlaneStress_InternalStateVariables);
     add_states(map, NEML2_AXISYMMETRICAL, NEML2_Axisymmetrical_nInternalStateVariables,
-              NEML2_Axisymmetrical_InternalStateVariables);
+               NEML2_Axisymmetrical_InternalStateVariables);
     add_states(map, NEML2_GENERALISED_PLANE_STRAIN, NEML2_GeneralisedPlaneStrain_nInternalStateVariables,
-              NEML2_GeneralisedPlaneStrain_InternalStateVariables);
+               NEML2_GeneralisedPlaneStrain_InternalStateVariables);
     add_states(map, NEML2_AXISYMMETRICAL_GENERALISED_PLANE_STRAIN,
-              NEML2_AxisymmetricalGeneralisedPlaneStrain_nInternalStateVariables,
-              NEML2_AxisymmetricalGeneralisedPlaneStrain_InternalStateVariables);
+               NEML2_AxisymmetricalGeneralisedPlaneStrain_nInternalStateVariables,
+               NEML2_AxisymmetricalGeneralisedPlaneStrain_InternalStateVariables);
     for (const Variable& field : map.fields)
       add(NEML2_nExternalStateVariables, NEML2_ExternalStateVariables, field.name);
   } catch (const std::bad_alloc&) {

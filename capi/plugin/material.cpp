@@ -83,7 +83,8 @@ std::vector<Material> load_all() {
   std::vector<Material> materials;
   for (const Mapping& mapping : read_mappings(parts.mappings))
     materials.push_back(load(materials.size(), mapping, NEML2_TRIDIMENSIONAL));
-  for (Material& each : materials) each.others = std::shared_ptr<std::atomic<const Material*>[]>(new std::atomic<const Material*>[HYPOTHESES]{});
+  for (Material& each : materials)
+    each.others = std::shared_ptr<std::atomic<const Material*>[]>(new std::atomic<const Material*>[HYPOTHESES] {});
   return materials;
 }
 
@@ -131,7 +132,8 @@ const Material& under(const Material& material, std::int32_t hypothesis) {
   if (const Material* known = made.load(std::memory_order_acquire)) return *known;
   const std::size_t number = all.get(load_all).size() + material.number * HYPOTHESES;
   // It stays, as the materials themselves do.
-  const Material* opened = new Material(load(number + static_cast<std::size_t>(hypothesis), material.mapping, hypothesis));
+  const Material* opened =
+      new Material(load(number + static_cast<std::size_t>(hypothesis), material.mapping, hypothesis));
   made.store(opened, std::memory_order_release);
   return *opened;
 }

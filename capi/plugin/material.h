@@ -23,7 +23,7 @@ struct Material {
   std::vector<std::size_t> places{};  // of the states in a row of Workspace::state
   std::size_t row = 6;                // numbers of a point there: the stress, then the states
   std::vector<std::int64_t> components = {0, 1, 2, 3, 4, 5};  // of the strain and the stress, in NEML2's order
-  std::shared_ptr<std::atomic<const Material*>[]> others{};   // by hypothesis: once it was opened under it
+  std::shared_ptr<std::atomic<const Material*>[]> others {};  // by hypothesis: once it was opened under it
 
   std::size_t size() const { return components.size(); }
 };

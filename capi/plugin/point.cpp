@@ -25,9 +25,9 @@ bool all_finite(const Material& m, const Workspace& w, std::size_t points, doubl
   const auto some = [&](const std::vector<double>& numbers, std::size_t of_point) {
     return finite(Numbers(numbers).first(points * of_point));
   };
-  return some(w.old_strain, m.size()) && some(w.strain, m.size()) && some(w.old_state, m.row) && some(w.temperature, 1) &&
-         some(w.old_temperature, 1) && some(w.fields, m.mapping.nfields()) && finite(w.parameters) && std::isfinite(step) &&
-         step >= 0 && std::isfinite(w.old_time);
+  return some(w.old_strain, m.size()) && some(w.strain, m.size()) && some(w.old_state, m.row) &&
+         some(w.temperature, 1) && some(w.old_temperature, 1) && some(w.fields, m.mapping.nfields()) &&
+         finite(w.parameters) && std::isfinite(step) && step >= 0 && std::isfinite(w.old_time);
 }
 
 // Refuses the first number that is not finite; `component` tells which it is.

@@ -47,8 +47,7 @@ class Moves {
   // All points in one call: the first stays, and two go both ways in each direction.
   void go() {
     start(1);
-    for (std::size_t p = 1; p < points(); ++p)
-      w_.strain[m_.size() * p + (p - 1) / 2] += p % 2 ? DISTANCE : -DISTANCE;
+    for (std::size_t p = 1; p < points(); ++p) w_.strain[m_.size() * p + (p - 1) / 2] += p % 2 ? DISTANCE : -DISTANCE;
     run(points());
   }
 
@@ -112,13 +111,15 @@ std::size_t stiffest(const Moves& moves, std::size_t size) {
     if (!moves.ended(p) || !moves.ended(p + 1)) continue;
     const double *here = moves.tangent(0), *up = moves.tangent(p), *down = moves.tangent(p + 1);
     double difference = 0;
-    for (std::size_t i = 0; i < size * size; ++i) difference = std::max(difference, std::abs(up[i] - 2 * here[i] + down[i]));
+    for (std::size_t i = 0; i < size * size; ++i)
+      difference = std::max(difference, std::abs(up[i] - 2 * here[i] + down[i]));
     kink = std::max(kink, difference / greatest(here, size * size));
   }
   if (kink <= smooth) return 0;
   std::size_t best = points;
   for (std::size_t p = 1; p < points; ++p)
-    if (moves.ended(p) && (best == points || trace(moves.tangent(p), size) > trace(moves.tangent(best), size))) best = p;
+    if (moves.ended(p) && (best == points || trace(moves.tangent(p), size) > trace(moves.tangent(best), size)))
+      best = p;
   if (best == points) refuse_for("no strain beside it has a finite stress and tangent");
   return best;
 }

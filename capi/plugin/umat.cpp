@@ -39,8 +39,9 @@ std::int32_t hypothesis_of(const Arguments& a) {
     int ndi, nshr;
     std::int32_t hypothesis;
   };
-  constexpr Element elements[] = {{3, 3, NEML2_TRIDIMENSIONAL}, {3, 1, NEML2_TRIDIMENSIONAL}, {3, 0, NEML2_TRIDIMENSIONAL},
-                                  {2, 1, NEML2_PLANE_STRESS},   {2, 3, NEML2_SHELL},          {1, 0, NEML2_UNIAXIAL},
+  constexpr Element elements[] = {{3, 3, NEML2_TRIDIMENSIONAL}, {3, 1, NEML2_TRIDIMENSIONAL},
+                                  {3, 0, NEML2_TRIDIMENSIONAL}, {2, 1, NEML2_PLANE_STRESS},
+                                  {2, 3, NEML2_SHELL},          {1, 0, NEML2_UNIAXIAL},
                                   {1, 1, NEML2_PLANE_BEAM},     {1, 2, NEML2_BEAM}};
   for (const Element& each : elements)
     if (a.ndi == each.ndi && a.nshr == each.nshr && a.ntens == a.ndi + a.nshr) return each.hypothesis;

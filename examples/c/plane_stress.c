@@ -159,8 +159,7 @@ static int32_t stretch(neml2_call *call, points *p) {
 
 int main(int argc, char **argv) {
   static points p; /* all histories start from zero */
-  neml2_source source = {
-      .size = sizeof source, .path = argc > 1 ? argv[1] : "", .hypothesis = NEML2_PLANE_STRESS};
+  neml2_source source = {.size = sizeof source, .path = argc > 1 ? argv[1] : "", .hypothesis = NEML2_PLANE_STRESS};
   neml2_model *model = NULL;
   neml2_call *call = NULL;
 

@@ -110,7 +110,8 @@ def make(
             archive = _packed(_whole(root))
         wanted.begin, wanted.size = sum(map(len, archives)), len(archive)
         archives.append(archive)
-        documents.append({**wanted.document(), "has_stress_history": has_stress_history})
+        told = {"material": wanted.material, "has_stress_history": has_stress_history}
+        documents.append(told | wanted.document())
         materials.append((wanted, has_packages))
     _require_names([wanted for wanted, _ in materials])
     (provider,) = shell.parent.glob("libn2*.so")

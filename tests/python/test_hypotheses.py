@@ -44,8 +44,8 @@ class Law(NamedTuple):
     scale: float = 1.0
 
     def open(self, hypothesis: str = "tridimensional") -> Model:
-        names = {} if hypothesis == "tridimensional" else {"strain": self.strain}
-        model = Model(self.path, hypothesis=hypothesis, **names)
+        strain = None if hypothesis == "tridimensional" else self.strain
+        model = Model(self.path, hypothesis=hypothesis, strain=strain)
         model.options.update({"atol": 1e-13, "rtol": 1e-12, "miters": 50})
         return model
 
@@ -321,8 +321,9 @@ def test_a_hypothesis_that_cannot_be_is_refused(artifacts: Artifacts) -> None:
     with pytest.raises(FatalError, match=r"shape \(\) per point"):
         Model(examples.path("chaboche"), hypothesis="plane_stress", strain="t")
     model = Model(examples.path("chaboche"), hypothesis="plane_stress")
+    rest = {variable.name: np.zeros(variable.point_shape) for variable in model.inputs}
     with pytest.raises(FatalError, match=r"open it without"):
-        model.solve({name: 0.0 * np.zeros(model.inputs[name].base_shape) for name in model.inputs.names})
+        model.solve(rest)
     model.options["convergence"] = "batch"
     with pytest.raises(FatalError, match="convergence = point"):
-        model.forward({name: np.zeros(model.inputs[name].base_shape) for name in model.inputs.names})
+        model.forward(rest)

@@ -327,7 +327,7 @@ def test_an_option_of_the_solver_is_set(maps: Path) -> None:
 
 
 WRONG = {
-    "plane stress": ({"ntens": 3}, "NTENS = 3"),
+    "plane stress": ({"ntens": 3}, "needs 16: set *DEPVAR to that; the last ones hold strains"),
     "few states": ({"nstatv": 12}, "needs 13: set *DEPVAR"),
     "few constants": ({"props": (200e3,)}, "needs 2: give them to *USER MATERIAL"),
 }
