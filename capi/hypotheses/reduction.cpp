@@ -78,7 +78,8 @@ void Reduction::reduce_outputs() {
   if (!hypothesis_.free.empty()) free_output_ = add(law_.variables(Kind::input)[strain_].name, hypothesis_.free);
   const auto& inputs = law_.variables(Kind::input);
   for (std::size_t i = 0; i < inputs.size() && stress_others_ < 0; ++i)
-    if (age_of(law_, i, whole.name) > 0 && !hypothesis_.zero.empty()) stress_others_ = add(whole.name, hypothesis_.zero);
+    if (age_of(law_, i, whole.name) > 0 && !hypothesis_.zero.empty())
+      stress_others_ = add(whole.name, hypothesis_.zero);
   outputs_[stress_].others = stress_others_;
   outputs_[stress_].held = hypothesis_.zero;
 }
@@ -134,13 +135,18 @@ void Reduction::condense(Kind kind) {
   };
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto [o, z] = std::pair(all[i].output, all[i].input);
-    const std::int64_t by_strain = derivative_of(law_, Kind::input, o, strain_), of_stress = derivative_of(law_, kind, stress_, z);
+    const std::int64_t by_strain = derivative_of(law_, Kind::input, o, strain_),
+                       of_stress = derivative_of(law_, kind, stress_, z);
     if (!is_dense(all[i]) || (has_free && (by_strain < 0 || of_stress < 0))) continue;
     if (has_free && !is_dense(all[static_cast<std::size_t>(of_stress)])) continue;
     const Role of = outputs_[o], by = kind == Kind::parameter ? Role() : inputs_[z];
-    Condensed direct{static_cast<std::int64_t>(i), has_free ? by_strain : -1, has_free ? of_stress : -1, false,
+    Condensed direct{static_cast<std::int64_t>(i),
+                     has_free ? by_strain : -1,
+                     has_free ? of_stress : -1,
+                     false,
                      of.is_reduced ? hypothesis_.given : all_of(size(Kind::output, o)),
-                     by.is_reduced ? hypothesis_.given : all_of(size(kind, z)), size(kind, z)};
+                     by.is_reduced ? hypothesis_.given : all_of(size(kind, z)),
+                     size(kind, z)};
     const auto add_by = [&](const Condensed& condensed, std::size_t output) {
       add(kind, output, z, condensed);
       if (by.others < 0) return;
