@@ -38,7 +38,7 @@ from neml2_capi._ffi.tensor import common_batch
 from neml2_capi._ffi.variables import Variable, variable_of
 from neml2_capi.model import Model
 
-__all__ = ["Function"]
+__all__ = ["Function", "driven"]
 
 Arrays = Mapping[str, Any]
 # An input or a parameter, with respect to which there is a derivative.
@@ -302,3 +302,72 @@ _once.def_abstract_eval(lambda array: array)
 ad.primitive_jvps[_once] = _refuse_second_derivatives
 batching.primitive_batchers[_once] = lambda arrays, axes: (_once.bind(*arrays), axes[0])
 mlir.register_lowering(_once, lambda _, array: [array])
+
+
+def driven(run: Callable[..., Any], outputs: Iterable[str]) -> Callable[[Arrays], dict[str, Any]]:
+    """A history as a function of jax of its parameters, with gradients in reverse mode.
+
+        tension = partial(experiments.tension, model, times, 0.01)
+        stress = neml2_capi.jax.driven(tension, ["stress"])
+        slope = jax.grad(lambda E: stress({"E": E})["stress"][-1, 0])(2e5)
+
+    Gradients go backward through all increments in one callback, as Results.gradient() does.
+
+    Parameters
+    ----------
+    run
+        drive(), or an experiment, with all arguments but `parameters` and `derivatives`.
+    outputs
+        What is returned.
+
+    Returns
+    -------
+    function
+        Of a mapping of parameters to arrays, float64; it returns the outputs by name. The history
+        is driven once when it is traced, with the stored parameters, for its results' shapes.
+
+    Raises
+    ------
+    FatalError
+        As drive() does, once the function is called.
+    """
+    names = list(outputs)
+
+    def given(known: tuple[str, ...], values: Any) -> dict[str, Any]:
+        return {name: np.asarray(value) for name, value in zip(known, values, strict=True)}
+
+    def called(parameters: Arrays) -> dict[str, Any]:
+        known = tuple(parameters)
+        values = tuple(jnp.asarray(parameters[name], float) for name in known)
+        first = run()
+        batch = np.broadcast_shapes(*(value.shape for value in values))
+        shapes = []
+        for name in names:
+            rows, *point = first[name].shape
+            own = () if tuple(point[: len(batch)]) == batch else batch
+            shapes.append(jax.ShapeDtypeStruct((rows, *own, *point), values[0].dtype))
+
+        def forward(*arrays: Any) -> tuple[Any, ...]:
+            results = run(parameters=given(known, arrays))
+            return tuple(np.asarray(results[name], float) for name in names)
+
+        def backward(arrays: Any, weights: Any) -> tuple[Any, ...]:
+            results = run(parameters=given(known, arrays), derivatives=list(known))
+            found = results.gradient(given(tuple(names), weights))
+            return tuple(np.asarray(found[name], float) for name in known)
+
+        @jax.custom_vjp  # type: ignore[untyped-decorator]
+        def history(*arrays: Any) -> Any:
+            return jax.pure_callback(forward, tuple(shapes), *arrays, vmap_method="sequential")
+
+        def kept(*arrays: Any) -> Any:
+            return history(*arrays), arrays
+
+        def pulled_back(arrays: Any, weights: Any) -> Any:
+            like = tuple(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arrays)
+            return jax.pure_callback(backward, like, arrays, weights, vmap_method="sequential")
+
+        history.defvjp(kept, pulled_back)
+        return dict(zip(names, history(*values), strict=True))
+
+    return called

@@ -20,7 +20,7 @@ from neml2_capi.driver.history import History
 from neml2_capi.driver.linearized import Linearized
 
 #: The bytes that matrices of increments take at a time.
-MEMORY = 1 << 26
+MEMORY = 1 << 25
 
 
 class Gradients:

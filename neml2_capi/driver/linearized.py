@@ -65,7 +65,7 @@ class Linearized:
             self.rows[name] = slice(count, count + sizes[name])
             count += sizes[name]
         self.row_count = count
-        self._output_count = count - (sizes[found] if found else 0)
+        self.output_count = count - (sizes[found] if found else 0)
         states = [
             Column("state", s.name, age, tuple(range(sizes[s.name])))
             for s in remembered
@@ -86,6 +86,7 @@ class Linearized:
             _indices([self.places[place - 1] for place in older]),
             _indices([self.places[place] for place in older]),
         )
+        self._bound: dict[tuple[int, int], _Bound] = {}
         self._require_compiled()
 
     def blocks(
@@ -113,7 +114,7 @@ class Linearized:
         for fraction in (0.0, MOMENT):
             partial = self._evaluated(self.history.at_rest(points, fraction), points, rest=True)
             matrices = np.zeros((partial.shape[1], self.row_count, self.width))
-            matrices[:, : self._output_count] = partial[0, :, :, : self.width]
+            matrices[:, : self.output_count] = partial[0, :, :, : self.width]
             if np.isfinite(matrices).all():
                 break
         return matrices
@@ -135,45 +136,22 @@ class Linearized:
         return Block(first, last, matrices)
 
     def _evaluated(self, inputs: dict[str, Array], points: slice, *, rest: bool = False) -> Array:
-        """The partial derivatives, (nodes, points, rows, columns and found components)."""
-        history, model = self.history, self.history.model
-        shape = next(iter(inputs.values())).shape[:2]
-        batch = math.prod(shape)
-        found = history.control.free if history.control else ()
-        wanted = [*self.columns, Column("force", history.found, 0, tuple(found))]
-        by = {self._variable(c): True for c in wanted if c.parts and self._variable(c)}
-        parameters = {}
-        for name, value in history.parameters.items():
-            own = value[points] if len(value) > 1 else value
-            rows = np.broadcast_to(own, shape + own.shape[1:]) if len(value) > 1 else own[0]
-            base = own.shape[1:]
-            parameters[name] = rows.reshape(batch, *base).copy() if len(value) > 1 else rows
-        call = model.bind(
-            {name: value.reshape(batch, *value.shape[2:]) for name, value in inputs.items()},
-            parameters=parameters,
-            derivatives=dict.fromkeys(self.outputs, by),
-        )
-        with call:
-            try:
-                call()
-            except ConvergenceError:
-                if not rest:
-                    raise
-                return np.full((*shape, self._output_count, self.width + len(found)), np.nan)
-            result = np.zeros((batch, self._output_count, self.width + len(found)))
-            end = self.width
-            for column, place in zip(
-                wanted, [*self.places, slice(end, end + len(found))], strict=True
-            ):
-                if not (column.parts and self._variable(column)):
-                    continue
-                for output in self.outputs:
-                    rows = self.rows[output]
-                    block = call.derivatives[output][self._variable(column)]
-                    block = np.asarray(block).reshape(batch, rows.stop - rows.start, -1)
-                    whole = len(column.parts) == block.shape[2]
-                    result[:, rows, place] = block if whole else block[:, :, list(column.parts)]
-        return result.reshape(*shape, *result.shape[1:])
+        """The partial derivatives, (nodes, points, rows, columns and found components).
+
+        They are written over by the next ones of as many nodes and points.
+        """
+        nodes, count = next(iter(inputs.values())).shape[:2]
+        bound = self._bound.get((nodes, count))
+        if bound is None:
+            bound = self._bound[nodes, count] = _Bound(self, nodes * count)
+        bound.put(inputs, points, nodes)
+        try:
+            bound.call()
+        except ConvergenceError:
+            if not rest:
+                raise
+            return np.full((nodes, count, *bound.matrices.shape[1:]), np.nan)
+        return bound.gathered().reshape(nodes, count, *bound.matrices.shape[1:])
 
     def _condensed(self, partial: Array) -> Array:
         """Without found components: the matrices of outputs, and of what is found."""
@@ -197,11 +175,11 @@ class Linearized:
                 found = np.linalg.solve(by_found[:, :, prescribed], right)
             except np.linalg.LinAlgError:
                 found = np.full_like(right, np.nan)
-        result[:, :, : self._output_count] = others + by_found @ found
+        result[:, :, : self.output_count] = others + by_found @ found
         result[:, :, [rows.start + part for part in free]] += found
         return result
 
-    def _variable(self, column: Column) -> str:
+    def variable(self, column: Column) -> str:
         """The input or parameter that a column is of; "" for what a control prescribes."""
         if column.kind == "state":
             return f"{column.name}~{column.age + 1}"
@@ -214,7 +192,7 @@ class Linearized:
         model = self.history.model
         pairs = (*model.derivatives, *model.parameter_derivatives)
         known = {(d.output, d.variable) for d in pairs}
-        by = [self._variable(column) for column in self.columns]
+        by = [self.variable(column) for column in self.columns]
         by += [self.history.found] if self.history.control else []
         for variable in (*model.inputs, *model.outputs):
             if variable.sub_batch_shape and variable.name in (*by, *self.outputs):
@@ -240,6 +218,67 @@ class Linearized:
                 lib.NEML2_ERROR_UNSUPPORTED,
                 missing[0][1],
             )
+
+
+class _Bound:
+    """A call for so many nodes and points, and where its blocks go."""
+
+    def __init__(self, linear: Linearized, batch: int) -> None:
+        history, model = linear.history, linear.history.model
+        found = history.control.free if history.control else ()
+        width = linear.width
+        columns = [
+            *zip(linear.columns, linear.places, strict=True),
+            (
+                Column("force", history.found, 0, tuple(found)),
+                slice(width, width + len(found)),
+            ),
+        ]
+        wanted = [
+            (linear.variable(column), column.parts, place)
+            for column, place in columns
+            if column.parts and linear.variable(column)
+        ]
+        self._history = history
+        #: Values of parameters that points do not share, which are put in with the inputs.
+        self._parameters = {
+            name: np.empty((batch, *value.shape[1:]), value.dtype)
+            for name, value in history.parameters.items()
+            if len(value) > 1
+        }
+        shared = {n: v[0] for n, v in history.parameters.items() if n not in self._parameters}
+        self._inputs = {
+            v.name: np.empty((batch, *v.point_shape), v.dtype) for v in history.model.inputs
+        }
+        by = {name: True for name, _, _ in wanted}
+        self.call = model.bind(
+            self._inputs,
+            parameters={**shared, **self._parameters},
+            derivatives=dict.fromkeys(linear.outputs, by),
+        )
+        self.matrices = np.zeros((batch, linear.output_count, width + len(found)))
+        self._blocks = []
+        for output in linear.outputs:
+            rows = linear.rows[output]
+            for name, parts, place in wanted:
+                block = np.asarray(self.call.derivatives[output][name])
+                block = block.reshape(batch, rows.stop - rows.start, -1)
+                chosen = None if len(parts) == block.shape[2] else list(parts)
+                self._blocks.append((self.matrices[:, rows, place], block, chosen))
+
+    def put(self, inputs: dict[str, Array], points: slice, nodes: int) -> None:
+        """Put inputs in, (nodes, points, *shape), and the parameters of some points."""
+        for name, value in inputs.items():
+            self._inputs[name].reshape(value.shape)[...] = value
+        for name, target in self._parameters.items():
+            own = self._history.parameters[name][points]
+            target.reshape(nodes, *own.shape)[...] = own
+
+    def gathered(self) -> Array:
+        """The blocks as matrices, (batch, rows, columns)."""
+        for target, block, parts in self._blocks:
+            target[...] = block if parts is None else block[:, :, parts]
+        return self.matrices
 
 
 def _indices(slices: Sequence[slice]) -> Any:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import pickle
+import re
+import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -12,6 +18,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import ROOT
+from kernel_setup import native_target
 from numpy.typing import NDArray
 
 from neml2_capi import ConvergenceError, FatalError, Model, UnknownNameError, examples, experiments
@@ -337,3 +345,27 @@ def test_a_log_density_in_jax(steel: Model) -> None:
     expected = density.value_and_gradient(place)
     assert float(value) == pytest.approx(expected[0])
     np.testing.assert_allclose(gradient, expected[1])
+
+
+@pytest.mark.everything("it compiles a law, and fits it to long tests")
+def test_a_steel_at_two_temperatures_and_its_posterior(tmp_path: Path) -> None:
+    """Published constants come back within 5 %: the law has its own steps and overstress."""
+    if not os.environ.get("NEML2_CAPI_COMPILER") and not importlib.util.find_spec("neml2"):
+        pytest.skip("there is no neml2 to compile with")
+    program = ROOT / "examples" / "fit_316l.py"
+    told = subprocess.run(
+        [sys.executable, program, "--compile"], capture_output=True, text=True, check=True
+    ).stdout
+    command = [sys.executable, "-m", "neml2_capi.cli", *shlex.split(told)[1:]]
+    command += ["--target", native_target(), "--output-dir", str(tmp_path), "-q"]
+    subprocess.run(command, check=True)
+    done = subprocess.run(
+        [sys.executable, program, tmp_path / "chaboche"], capture_output=True, text=True, check=True
+    )
+    pairs = re.findall(r"^\S+: (\S+), published (\S+)$", done.stdout, re.MULTILINE)
+    assert len(pairs) == 13
+    for found, published in pairs:
+        assert float(found) == pytest.approx(float(published), rel=0.05)
+    if importlib.util.find_spec("numpyro"):
+        program = ROOT / "examples" / "posterior_numpyro.py"
+        subprocess.run([sys.executable, program, tmp_path / "chaboche"], check=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,12 @@ from conftest import ROOT, Artifacts
 from patience import PATIENCE
 from states import load, state_of
 
-from neml2_capi import FatalError, Model, UnknownNameError
+from neml2_capi import FatalError, Model, UnknownNameError, examples, experiments
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
 
-from neml2_capi.jax import Function  # noqa: E402
+from neml2_capi.jax import Function, driven  # noqa: E402
 
 EXAMPLE = ROOT / "examples" / "calibrate_jax.py"
 E, NU = "elasticity.E", "elasticity.nu"
@@ -273,3 +274,26 @@ def test_the_example_recovers_the_truth(artifacts: Artifacts) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("recovered E = 180000.0 MPa, yield_stress = 120.0 MPa\n")
+
+
+def test_a_history_is_a_function_of_its_parameters() -> None:
+    """A tension test and its gradient, under jit; lateral strains move with the parameters."""
+    steel = Model(examples.path("isotropic_hardening"))
+    times = np.linspace(0, 10, 11)
+    tension = partial(experiments.tension, steel, times, 0.01)
+    history = driven(tension, ["stress", "strain"])
+
+    def loss(E: Any, yield_stress: Any) -> Any:
+        found = history({"E": E, "yield_stress": yield_stress})
+        return found["stress"][-1, 0] + 1e4 * found["strain"][5, 1]
+
+    value, slopes = jax.jit(jax.value_and_grad(loss, argnums=(0, 1)))(190e3, 140.0)
+    names = {"E": 190e3, "yield_stress": 140.0}
+    results = tension(parameters=names, derivatives=list(names))
+    assert value == pytest.approx(results["stress"][-1, 0] + 1e4 * results["strain"][5, 1])
+    for name, slope in zip(names, slopes, strict=True):
+        along = results.derivative("stress", name)[-1, 0]
+        across = results.derivative("strain", name)[5, 1]
+        assert slope == pytest.approx(along + 1e4 * across)
+    many = history({"E": jnp.array([180e3, 190e3, 200e3])})
+    assert many["stress"].shape == (11, 3, 6)
