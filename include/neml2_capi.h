@@ -387,6 +387,9 @@ enum neml2_stress_measure {
   NEML2_STRESS_KIRCHHOFF = 3
 };
 
+/** Kernels that a program was linked with, see neml2_source::kernels. */
+struct neml2_kernel_set;
+
 /** Model or graph to open, its device and element type. Texts and bytes are borrowed for the length of the call. */
 typedef struct neml2_source {
   int64_t size;         /**< sizeof(neml2_source) */
@@ -405,6 +408,7 @@ typedef struct neml2_source {
   int32_t hypothesis;               /**< of a model: NEML2_PLANE_STRESS and the like, or 0 for all components */
   const char *strain;               /**< the input that is the strain; NULL: found by its name */
   const char *stress;               /**< the output that is the stress; NULL: found by its name */
+  const struct neml2_kernel_set *kernels; /**< instead of code of the artifact: see neml2_model_open(); NULL: none */
 } neml2_source;
 
 /** Open the artifact at `path`: its folder, a device folder in it, its metadata.json or <model>_meta.json; or a HIT
@@ -414,6 +418,9 @@ typedef struct neml2_source {
  *  An artifact in memory (`content`) is a zip archive of its folder, with metadata.json at the root and entries that
  *  are stored, not compressed; it is copied. The needs of the packages are checked first: the instruction set, the C
  *  library, every function and operator that they call; the message names what is missing.
+ *  With `kernels`, which are compiled into the program, no code is loaded: a source whose artifact is in memory opens no
+ *  file, and works in a static program. `neml2-capi static ARTIFACT -o law.c` writes the kernels in C, with the archive
+ *  and a function that returns the whole source. They run on the CPU; ARTIFACT if they are not of this artifact's graphs.
  *  On NEML2_DEVICE_OPENCL a model runs its kernels, which `neml2-capi build-kernels ARTIFACT --target opencl` writes as
  *  text; they are compiled here, and kept in the user's folder of caches. Its inputs, parameters and results are arrays
  *  of the host. What text does not give is UNSUPPORTED when it is asked for: derivatives with respect to parameters, the

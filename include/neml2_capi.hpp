@@ -723,6 +723,13 @@ class Source {
     source_.content_size = static_cast<int64_t>(size);
   }
 
+  /** A source in C, of which texts are copied, and all else is borrowed: neml2_source_of_NAME(), for example, which
+   *  neml2-capi static writes. */
+  Source(const neml2_source& in_c) : source_(in_c) {
+    if (in_c.path) path_ = in_c.path;
+    if (in_c.name) name_ = in_c.name;
+  }
+
   /** The model of a HIT stub, the <name>_aoti.i file that neml2-compile writes beside an artifact. */
   Source& name(std::string model) {
     name_ = std::move(model);

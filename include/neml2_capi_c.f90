@@ -132,7 +132,7 @@ module neml2_capi_c
   integer(int32), parameter, public :: neml2_log_length = 1024
 
   type, bind(c) :: c_source
-    integer(int64) :: size = 96
+    integer(int64) :: size = 104
     type(c_ptr) :: path = c_null_ptr
     type(c_ptr) :: name = c_null_ptr
     type(c_ptr) :: content = c_null_ptr
@@ -148,6 +148,7 @@ module neml2_capi_c
     integer(int32) :: hypothesis = 0
     type(c_ptr) :: strain = c_null_ptr
     type(c_ptr) :: stress = c_null_ptr
+    type(c_ptr) :: kernels = c_null_ptr
   end type c_source
 
   type, bind(c) :: c_model_info

@@ -30,6 +30,9 @@ bool is_by_text(const neml2_source& source, Device device, Runtime runtime) {
 }  // namespace
 
 OpenedModel open_model(const neml2_source& source, Device device, Runtime runtime) {
+  if (source.kernels && !device.is_host())
+    throw Error(NEML2_ERROR_ARGUMENT, "kernels",
+                join("Kernels that are linked in run on the CPU, not on ", device.str(), ": leave the field NULL."));
   const bool by_text = is_by_text(source, device, runtime);
   const Device of_packages = by_text ? Device() : device;
   OpenedModel opened{model::Model::load(metadata_of(source, of_packages), {runtime, of_packages}), nullptr};

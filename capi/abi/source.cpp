@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "capi/artifact/locate.h"
+
 namespace neml2_capi::abi {
 
 static_assert(static_cast<int>(graph::Runtime::automatic) == NEML2_RUNTIME_AUTO);
@@ -55,7 +57,9 @@ std::optional<std::string_view> content_of(const neml2_source& source) {
   return std::string_view(static_cast<const char*>(source.content), static_cast<std::size_t>(source.content_size));
 }
 
-artifact::Metadata metadata_of(const neml2_source& source, Device device) {
+namespace {
+
+artifact::Metadata located(const neml2_source& source, Device device) {
   if (source.dtype != 0 && !is_dtype(source.dtype))
     throw Error(NEML2_ERROR_DTYPE, "dtype",
                 join("There is no element type ", source.dtype, "; expected NEML2_FLOAT64 or NEML2_FLOAT32."));
@@ -70,6 +74,20 @@ artifact::Metadata metadata_of(const neml2_source& source, Device device) {
   const char* path = &required(source.path, "path");
   return source.name ? artifact::read_stub_metadata(path, source.name, device.str(), dtype)
                      : artifact::read_metadata(path, device.str(), dtype);
+}
+
+}  // namespace
+
+artifact::Metadata metadata_of(const neml2_source& source, Device device) {
+  artifact::Metadata metadata = located(source, device);
+  if (source.kernels && !artifact::have_kernels(metadata.leaf))
+    throw Error(
+        NEML2_ERROR_ARTIFACT, "kernels",
+        join("The artifact has no kernels.json, by which kernels that are linked in are known. Write both anew: "
+             "neml2-capi static ARTIFACT -o FILE.c"));
+  metadata.linked = source.kernels;
+  metadata.kernels_only |= source.kernels != nullptr;
+  return metadata;
 }
 
 }  // namespace neml2_capi::abi

@@ -71,7 +71,8 @@ std::optional<std::string_view> mounted(const std::filesystem::path& path) {
 }
 
 bool is_file(const std::filesystem::path& path) {
-  return mounted(path) || std::filesystem::is_regular_file(status_of(path));
+  const auto [mount, name] = find(path);
+  return mount ? mount->files().contains(name) : std::filesystem::is_regular_file(status_of(path));
 }
 
 bool is_folder(const std::filesystem::path& path) {

@@ -14,6 +14,8 @@
 #include "capi/archive/files.h"
 #include "capi/tensor/tensor.h"
 
+struct neml2_kernel_set;
+
 namespace neml2_capi::artifact {
 
 struct Variable {
@@ -173,7 +175,8 @@ struct Metadata {
   std::filesystem::path file;  // the JSON document
   std::filesystem::path leaf;  // the folder of the packages
   DType dtype = DType::float64;
-  bool kernels_only = false;  // point kernels instead of packages
+  bool kernels_only = false;                 // point kernels instead of packages
+  const neml2_kernel_set* linked = nullptr;  // kernels in the program, instead of objects
   std::vector<Variable> inputs;
   std::vector<Variable> outputs;
   std::vector<Parameter> parameters;

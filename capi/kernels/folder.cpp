@@ -29,7 +29,7 @@ namespace {
 constexpr std::int64_t version = 1;
 
 // From the one with the widest vectors on.
-constexpr const char* targets[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2", "aarch64"};
+constexpr const char* targets[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2", "aarch64", "portable"};
 
 int lanes_on(const std::string& target, DType real) {
   const Functions* found = functions(target.c_str(), itemsize(real));
@@ -67,6 +67,8 @@ Error damaged(const std::filesystem::path& path, const std::string& problem, con
   return Error(NEML2_ERROR_ARTIFACT, path.filename().string(),
                join(path.string(), " ", problem, "; ", remedy, " again."));
 }
+
+constexpr const char* linked_again = ". Write kernels and artifact again: neml2-capi static ARTIFACT -o FILE.c";
 
 Error damaged_object(const std::filesystem::path& path, const std::string& problem) {
   return damaged(path, problem, "run neml2-capi build-kernels ARTIFACT");
@@ -131,7 +133,8 @@ const neml2_kernel_sparse* sparse_of(const neml2_kernel& kernel, std::int32_t ou
   return nullptr;
 }
 
-std::unique_ptr<const Folder> Folder::open(const std::filesystem::path& leaf, bool alone) {
+std::unique_ptr<const Folder> Folder::open(const std::filesystem::path& leaf, bool alone,
+                                           const neml2_kernel_set* linked) {
   if (!artifact::have_kernels(leaf)) return nullptr;
   std::unique_ptr<Folder> folder(new Folder(artifact::kernels_folder(leaf)));
   const std::string file = (folder->folder_ / "kernels.json").string();
@@ -139,48 +142,77 @@ std::unique_ptr<const Folder> Folder::open(const std::filesystem::path& leaf, bo
   const artifact::Field document(file, json->root());
   if (const auto found = document["version"].integer(); found != version)
     throw damaged(file, join("is of version ", found, ", expected ", version));
-  constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
-  if (!folder->read(document, leaf, alone, any))
+  for (const artifact::Field& entry : document["missing"].list())
+    folder->missing_[std::filesystem::path(entry["package"].text()).filename().string()] = entry["reason"].prose();
+  const auto kernels = document["kernels"].list();
+  if (kernels.empty()) return folder;
+  folder->real_ = kernels.front()["real"].text() == "float32" ? DType::float32 : DType::float64;
+  if (linked) {
+    folder->take(folder->checked(*linked), document, leaf, alone);
+    return folder;
+  }
+  const neml2_kernel_set* set = folder->widest(document, std::numeric_limits<std::int64_t>::max());
+  if (!set)
     throw Error(NEML2_ERROR_UNSUPPORTED, "kernels",
                 join("No object in ", folder->folder_.string(), " is for this machine", built_for(document),
                      ". Build them here: neml2-capi build-kernels ARTIFACT"));
-  if (folder->target_.empty()) return folder;
+  folder->take(*set, document, leaf, alone);
   try {
     std::unique_ptr<Folder> narrower(new Folder(folder->folder_));
-    if (narrower->read(document, leaf, alone, lanes_on(folder->target_, folder->real_)))
+    narrower->real_ = folder->real_;
+    narrower->missing_ = folder->missing_;
+    set = narrower->widest(document, lanes_on(folder->target_, folder->real_));
+    if (set) {
+      narrower->take(*set, document, leaf, alone);
       folder->narrower_ = std::move(narrower);
+    }
   } catch (const Error&) {  // it is not needed
   }
   return folder;
 }
 
-bool Folder::read(const artifact::Field& document, const std::filesystem::path& leaf, bool alone, std::int64_t lanes) {
-  const std::string file = (folder_ / "kernels.json").string();
-  for (const artifact::Field& entry : document["missing"].list())
-    missing_[std::filesystem::path(entry["package"].text()).filename().string()] = entry["reason"].prose();
-  const auto kernels = document["kernels"].list();
-  if (kernels.empty()) return true;
-  real_ = kernels.front()["real"].text() == "float32" ? DType::float32 : DType::float64;
-
-  std::string object, checksum;
+const neml2_kernel_set* Folder::widest(const artifact::Field& document, std::int64_t lanes) {
   const auto objects = document["objects"].list();
   for (const char* target : targets)
     for (const artifact::Field& entry : objects)
       if (const auto found = entry["lanes"].integer();
-          object.empty() && entry["target"].text() == target && lanes_on(target, real_) == found && found < lanes) {
-        object = artifact::read_package(entry["file"]);
-        checksum = entry["checksum"].text();
+          entry["target"].text() == target && lanes_on(target, real_) == found && found < lanes) {
+        object_ = artifact::read_package(entry["file"]);
         target_ = target;
+        return &load(folder_ / object_, entry["checksum"].text());
       }
-  if (object.empty()) return false;
-  const neml2_kernel_set& set = load(folder_ / object, checksum);
-  for (const artifact::Field& entry : kernels) {
+  return nullptr;
+}
+
+const neml2_kernel_set& Folder::checked(const neml2_kernel_set& linked) {
+  if (linked.version < 1 || linked.version > NEML2_KERNEL_VERSION || linked.count < 1)
+    throw Error(NEML2_ERROR_ARTIFACT, "kernels",
+                join("The kernels that are linked in are of version ", linked.version, ", expected at most ",
+                     NEML2_KERNEL_VERSION, linked_again));
+  const std::int32_t lanes = linked.kernels[0]->lanes;
+  for (const char* target : targets)
+    if (target_.empty() && lanes_on(target, real_) == lanes) target_ = target;
+  if (target_.empty())
+    throw Error(NEML2_ERROR_UNSUPPORTED, "kernels",
+                join("The kernels that are linked in have blocks of ", lanes,
+                     " points, which do not run on this "
+                     "processor. Compile them with the NEML2_KERNEL_LANES that their file sets."));
+  return linked;
+}
+
+void Folder::take(const neml2_kernel_set& set, const artifact::Field& document, const std::filesystem::path& leaf,
+                  bool alone) {
+  for (const artifact::Field& entry : document["kernels"].list()) {
     const std::string name = entry["name"].text(), graph = entry["graph_checksum"].text();
     const std::string package = std::filesystem::path(entry["package"].text()).filename().string();
     const neml2_kernel* kernel = nullptr;
     for (int i = 0; i < set.count; ++i)
       if (set.kernels[i]->name == name && set.kernels[i]->checksum == graph) kernel = set.kernels[i];
-    if (!kernel) throw damaged_object(folder_ / object, join("has no kernel ", name, " of the graph in kernels.json"));
+    if (!kernel && object_.empty())
+      throw Error(NEML2_ERROR_ARTIFACT, "kernels",
+                  join("The kernels that are linked in, of ", set.model, ", have no kernel ", name, " of the graph in ",
+                       (folder_ / "kernels.json").string(), linked_again));
+    if (!kernel) throw damaged_object(folder_ / object_, join("has no kernel ", name, " of the graph in kernels.json"));
     if (!fits(entry, leaf / package)) {
       missing_[package] = "it was made for another " + package + ": compile the model again";
       continue;
@@ -188,9 +220,10 @@ bool Folder::read(const artifact::Field& document, const std::filesystem::path& 
     kernels_[package] = kernel;
     if (!alone) continue;
     const Arrays& arrays = arrays_[package] = {arrays_of(entry["inputs"]), arrays_of(entry["outputs"])};
-    if (!are_those_of(arrays, *kernel)) throw damaged(file, join("has other shapes for ", name, " than ", object));
+    if (!are_those_of(arrays, *kernel))
+      throw damaged(folder_ / "kernels.json",
+                    join("has other shapes for ", name, " than ", object_.empty() ? "the program" : object_));
   }
-  return true;
 }
 
 bool Folder::has_sites_in_lanes() const {

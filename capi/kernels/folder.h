@@ -31,8 +31,9 @@ class Folder {
   // The kernels beside the packages in `leaf`; null if there is no folder of them. Throws NEML2_ERROR_UNSUPPORTED,
   // with the reason and what to do, if none of its objects is for this machine, and NEML2_ERROR_ARTIFACT if
   // something is not as kernels.json says. Kernels that are `alone` replace packages, and tell their
-  // arrays.
-  static std::unique_ptr<const Folder> open(const std::filesystem::path& leaf, bool alone = false);
+  // arrays. Those that are linked into the program stand for the objects.
+  static std::unique_ptr<const Folder> open(const std::filesystem::path& leaf, bool alone = false,
+                                            const neml2_kernel_set* linked = nullptr);
 
   // The kernel that stands for a package, by its file name. Throws NEML2_ERROR_UNSUPPORTED if there is none, with the
   // reason.
@@ -51,11 +52,17 @@ class Folder {
 
  private:
   explicit Folder(const std::filesystem::path& folder) : folder_(folder) {}
-  // Takes the object with the widest vectors that has less than so many lanes. Returns false if there is none.
-  bool read(const artifact::Field& document, const std::filesystem::path& leaf, bool alone, std::int64_t lanes);
+  // Loads the object with the widest vectors that has less than so many lanes. Returns null if there is none.
+  const neml2_kernel_set* widest(const artifact::Field& document, std::int64_t lanes);
+  // Returns the kernels of the program, if blocks of as many lanes run here.
+  const neml2_kernel_set& checked(const neml2_kernel_set& linked);
+  // Takes the kernels of a set.
+  void take(const neml2_kernel_set& set, const artifact::Field& document, const std::filesystem::path& leaf,
+            bool alone);
 
   std::filesystem::path folder_;
   std::string target_;
+  std::string object_;  // what has the kernels; empty: the program
   DType real_ = DType::float64;
   std::map<std::string, const neml2_kernel*> kernels_;  // by package
   std::map<std::string, Arrays> arrays_;

@@ -21,6 +21,7 @@ extern const Functions double_functions, float_functions;
 const Functions* functions(const char* target, std::int64_t real_size) {
   const bool doubles = real_size == sizeof(double);
   const auto is = [target](const char* name) { return std::strcmp(target, name) == 0; };
+  if (is("portable")) return doubles ? &portable::double_functions : &portable::float_functions;
 #if defined(__x86_64__)
   const auto all = [](auto... names) { return (processor::has(names) && ...); };
   if (is("x86-64-v4") && all("avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512cd"))

@@ -22,7 +22,7 @@ bool is_on_libtorch(graph::Runtime runtime) {
 
 Scope::Scope(const artifact::Metadata& metadata, const graph::Wanted& wanted)
     : leaf_(metadata.leaf),
-      kernels_(metadata.kernels_only ? kernels::Folder::open(metadata.leaf, true) : nullptr),
+      kernels_(metadata.kernels_only ? kernels::Folder::open(metadata.leaf, true, metadata.linked) : nullptr),
       wanted_(wanted),
       dtype_(metadata.dtype),
       parameters_(metadata.parameters) {

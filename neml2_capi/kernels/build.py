@@ -104,7 +104,7 @@ def build(
 
 def _build_all(folder: Path, targets: Sequence[str], cc: str, lanes: int, jobs: int) -> list[Path]:
     document = read_metadata(folder)
-    _require_sources(folder, document)
+    require_sources(folder, document)
     if (now := checksum_of_metadata(folder)) is not None:
         document["metadata_checksum"] = now
     names = _named(targets or DEFAULT_TARGETS)
@@ -198,7 +198,7 @@ def _run(command: Sequence[str], what: str, folder: Path | None = None) -> str:
     return run(command, what, remedy, KernelError, folder)
 
 
-def _require_sources(folder: Path, document: dict[str, Any]) -> None:
+def require_sources(folder: Path, document: dict[str, Any]) -> None:
     """KernelError if a file is missing, or is not the one that was written."""
     known = {kernel["source"]: kernel["source_checksum"] for kernel in document["kernels"]}
     for name, expected in {**document["headers"], **known}.items():

@@ -11,12 +11,10 @@ counts whose name the host passes, CMNAME.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
 import struct
-import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -25,7 +23,8 @@ from neml2_capi._ffi.errors import check as checked
 from neml2_capi._ffi.library import ffi, lib, library_path
 from neml2_capi._ffi.outside import require_outside, written
 from neml2_capi._ffi.source import native_source
-from neml2_capi.kernels.folder import KernelError, read_metadata
+from neml2_capi.kernels.folder import KernelError
+from neml2_capi.kernels.packed import files_of, kernels_alone, packed
 from neml2_capi.model import Model
 from neml2_capi.plugin.elf import with_segment
 from neml2_capi.umat.file import check, read
@@ -107,7 +106,7 @@ def make(
         archive = _kernels(root)
         has_packages = packages or archive is None or not _opens(archive)
         if archive is None or has_packages:
-            archive = _packed(_whole(root))
+            archive = packed(_whole(root))
         wanted.begin, wanted.size = sum(map(len, archives)), len(archive)
         archives.append(archive)
         told = {"material": wanted.material, "has_stress_history": has_stress_history}
@@ -187,14 +186,9 @@ def _of_calculix(name: str, material: str) -> str:
     return f"CalculiX would look for {looks}: for it, call the file {named}"
 
 
-def _files(root: Path, patterns: tuple[str, ...]) -> dict[str, bytes]:
-    paths = sorted(path for pattern in patterns for path in root.glob(pattern) if path.is_file())
-    return {str(path.relative_to(root)): path.read_bytes() for path in paths}
-
-
 def _whole(root: Path) -> dict[str, bytes]:
     """All files of an artifact."""
-    files = _files(root, ("metadata.json", "cpu/float64/*", "kernels/float64/*"))
+    files = files_of(root, ("metadata.json", "cpu/float64/*", "kernels/float64/*"))
     if "metadata.json" not in files:
         raise PluginError(
             f"{root} is of NEML2 3.0.6 or before, which a plug-in does not hold: it has no "
@@ -205,26 +199,10 @@ def _whole(root: Path) -> dict[str, bytes]:
 
 def _kernels(root: Path) -> bytes | None:
     """The artifact without its packages; None if it has no kernels."""
-    files = _files(root, ("metadata.json", "kernels/float64/kernels.json", "kernels/float64/*.so"))
-    if "kernels/float64/kernels.json" not in files:
-        return None
     try:
-        kernels = read_metadata(root / "kernels" / "float64")
+        return kernels_alone(root)
     except KernelError as error:
         raise PluginError(str(error)) from error
-    for kernel in kernels["kernels"]:
-        kernel["package_checksum"] = None
-    files["kernels/float64/kernels.json"] = json.dumps(kernels).encode()
-    return _packed(files)
-
-
-def _packed(files: dict[str, bytes]) -> bytes:
-    """An archive of stored entries, the same for the same files."""
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
-        for name, data in files.items():
-            archive.writestr(zipfile.ZipInfo(name), data)
-    return content.getvalue()
 
 
 def _opens(archive: bytes) -> bool:
