@@ -161,8 +161,22 @@ def site() -> int:
         [environment.program("sphinx-build"), *strict, "-c", ROOT / "docs", ROOT, pages]
     )
     if status == 0:
+        _write_laws(pages / "docs" / "laws")
         print(f"wrote {(pages / 'docs' / 'index.html').relative_to(ROOT)}")
     return status
+
+
+def _write_laws(folder: Path) -> None:
+    """The shipped laws as live pages: docs/law-page.md links to them."""
+    environment = prepare("laws", requirements("cli", "cross"))
+    environment.install_wheel(built_wheel())
+    folder.mkdir()
+    query = "import neml2_capi.examples as laws; print(*laws.NAMES)"
+    names = quietly("finding the shipped laws", [environment.python, "-Ic", query]).split()
+    for name in names:
+        law: Command = ["neml2_capi.cli", "page", ROOT / "neml2_capi" / "examples" / name]
+        page: Command = [environment.python, "-Im", *law, "-o", folder / f"{name}.html"]
+        quietly(f"writing the page of {name}", page)
 
 
 def _c_family_files() -> list[Path]:

@@ -25,6 +25,7 @@ _COMMANDS = {
     "bench": "How long an artifact takes per material point on this machine.",
     "replay": "Make a failed call again, and show Newton's method at the points that failed.",
     "plugin": "Make one shared object for the programs that load a user material.",
+    "page": "Write a law as one page for a browser, with sliders and curves.",
     "static": "Write a law as one C file, which a program is linked with, also a static one.",
     "umat": "Draft the mapping file by which a plug-in drives an artifact as a UMAT.",
 }

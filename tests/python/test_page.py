@@ -1,0 +1,226 @@
+"""The page of a law in a browser: its curves are those of drive(), and everybody can use it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from native import ROOT
+from patience import PATIENCE
+
+from neml2_capi import Model, drive, examples
+from neml2_capi.page import make
+from neml2_capi.page.compile import CompileError
+
+sys.path.append(str(ROOT))  # last: the package of the checkout has no library
+
+from tools.platforms import cross_environment, zig
+
+UNIAXIAL = {"stress": "uniaxial"}
+LAWS = ("elasticity", "isotropic_hardening", "chaboche")
+BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+in_browser = pytest.mark.full("compiles laws to WebAssembly, and needs a browser")
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pages")
+    cc = f"{zig(cross_environment())} c++"
+    for law in LAWS:
+        make(examples.path(law), folder / f"{law}.html", cc=cc)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser(pages: Path) -> Iterator[Any]:
+    webdriver = pytest.importorskip("selenium.webdriver")
+    if not BROWSER or not DRIVER:
+        pytest.skip("chromium and chromedriver are not installed")
+    options = webdriver.ChromeOptions()
+    options.binary_location = BROWSER
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
+    options.add_experimental_option("prefs", {"download.default_directory": str(pages)})
+    opened = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    yield opened
+    opened.quit()
+
+
+def wait_until(browser: Any, holds: Callable[[], bool]) -> None:
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    WebDriverWait(browser, PATIENCE).until(lambda _: holds())
+
+
+def show(browser: Any, page: Path) -> None:
+    browser.get(page.as_uri())
+    wait_until(browser, lambda: browser.execute_script("return globalThis.neml2 !== undefined"))
+
+
+def move(browser: Any, control: str, value: float) -> float:
+    """Move a slider, and return the value that it then has."""
+    script = """
+        const slider = document.getElementById(arguments[0] + "-slider");
+        slider.value = arguments[1];
+        slider.dispatchEvent(new Event("input"));
+        requestAnimationFrame(() => requestAnimationFrame(arguments[2]));
+    """
+    browser.execute_async_script(script, control, value)
+    return float(browser.execute_script(f"return document.getElementById('{control}').value"))
+
+
+def rows_of(browser: Any, test: str) -> dict[str, np.ndarray[Any, Any]]:
+    text = browser.execute_script(f"return neml2.csv(neml2.results.{test})")
+    return columns(text.splitlines())
+
+
+def columns(lines: list[str]) -> dict[str, np.ndarray[Any, Any]]:
+    names, *rows = csv.reader(lines)
+    return dict(zip(names, np.array(rows, float).T, strict=True))
+
+
+def driven(
+    law: str, rows: dict[str, Any], test: str, parameters: dict[str, float], creep: float
+) -> Any:
+    """What drive() gives for the loading of a test; `creep` is the stress of that test."""
+    times = rows["time"]
+    with Model(examples.path(law)) as model:
+        strain: dict[str, Any] = {"xx": rows["strain.xx"]}
+        control: dict[str, Any] | None = UNIAXIAL
+        if test == "shear":
+            strain, control = {"xy": rows["strain.xy"]}, None
+        if test == "creep":
+            held = creep * np.minimum(times / times[10], 1)  # loaded in ten steps
+            strain, control = {}, {"stress": {"uniaxial": held}}
+        given = drive(model, times, {"strain": strain}, control=control, parameters=parameters)
+        return {name: given[name] for name in ("strain", "stress")}
+
+
+@in_browser
+@pytest.mark.parametrize("law", LAWS)
+def test_a_slider_moves_the_curves_to_what_drive_gives(pages: Path, browser: Any, law: str) -> None:
+    show(browser, pages / f"{law}.html")
+    before = rows_of(browser, "tension")["stress.xx"]
+    with Model(examples.path(law)) as model:
+        values = {name: float(value) for name, value in model.named_parameters().items()}
+    parameters = {
+        name: move(browser, f"parameter-{name}-0", 0.75 * value) for name, value in values.items()
+    }
+    move(browser, "strain", 0.031)
+    for name, value in parameters.items():
+        assert value == pytest.approx(0.75 * values[name], rel=0.01)
+    after = rows_of(browser, "tension")["stress.xx"]
+    assert not np.allclose(after[1:], before[1:], rtol=1e-3)
+    tests = browser.execute_script("return Object.keys(neml2.results)")
+    assert tests == ["tension", "shear", "cycles", *(["creep"] if law != "elasticity" else [])]
+    creep = browser.execute_script("return Number(document.getElementById('creepStress')?.value)")
+    for test in tests:
+        rows = rows_of(browser, test)
+        expected = driven(law, rows, test, parameters, creep)
+        factors = [1, 1, 1, *[np.sqrt(2)] * 3]
+        for name, whole in expected.items():
+            for component, factor, wanted in zip(
+                ("xx", "yy", "zz", "yz", "xz", "xy"), factors, whole.T, strict=True
+            ):
+                found = rows[f"{name}.{component}"] * factor
+                assert np.abs(found - wanted).max() <= 1e-12 * np.abs(whole).max(), (test, name)
+
+
+@in_browser
+def test_the_page_asks_nothing_of_a_network_and_is_small(pages: Path, browser: Any) -> None:
+    browser.get_log("performance")
+    browser.get_log("browser")
+    show(browser, pages / "chaboche.html")
+    assert (pages / "chaboche.html").stat().st_size < 1.5e6
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    asked = [m["params"]["request"]["url"] for m in messages if "request" in m["params"]]
+    assert all(url.startswith(("file:", "data:")) for url in asked)
+    assert browser.get_log("browser") == []
+    (mark,) = browser.execute_script("return performance.getEntriesByName('first plot')")
+    print(f"first plot after {mark['startTime']:.0f} ms")  # told, not tested: the machine is shared
+
+
+@in_browser
+def test_what_is_downloaded_is_the_curve(pages: Path, browser: Any) -> None:
+    show(browser, pages / "chaboche.html")
+    browser.find_element("id", "cycles-csv").click()
+    file = pages / "chaboche-cycles.csv"
+    wait_until(browser, file.exists)
+    saved, shown = columns(file.read_text().splitlines()), rows_of(browser, "cycles")
+    assert saved.keys() == shown.keys()
+    assert {"equivalent_plastic_strain", "X1.xx"} <= saved.keys()
+    assert all(np.array_equal(saved[name], shown[name]) for name in saved)
+
+
+@in_browser
+def test_keys_move_a_slider_and_screen_readers_are_told(pages: Path, browser: Any) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    show(browser, pages / "chaboche.html")
+    slider = browser.find_element("id", "parameter-yield_stress-0-slider")
+    told = browser.find_element("id", "tension-plot").get_attribute("aria-label")
+    assert "stress xx 341.8" in told
+    slider.send_keys(Keys.ARROW_RIGHT)
+    wait_until(
+        browser,
+        lambda: told != browser.find_element("id", "tension-plot").get_attribute("aria-label"),
+    )
+    unnamed = """
+        return [...document.querySelectorAll("input, button, [role=img], summary")].filter((one) =>
+          !(one.labels?.length || one.getAttribute("aria-label") || one.textContent.trim())).length
+    """
+    assert browser.execute_script(unnamed) == 0
+
+
+CONTRASTS = """
+    const numbers = (color) => color.match(/[\\d.]+/g).map(Number);
+    const light = (color) => {
+      const linear = (c) => (c <= 10.31475 ? c / 3294.6 : ((c / 255 + 0.055) / 1.055) ** 2.4);
+      const [r, g, b] = numbers(color).map(linear);
+      return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const ground = (one) => {
+      for (; one; one = one.parentElement) {
+        const color = getComputedStyle(one).backgroundColor;
+        if (numbers(color)[3] !== 0) return color;
+      }
+    };
+    const ratio = (...colors) => {
+      const [dark, bright] = colors.map(light).sort((a, b) => a - b);
+      return (bright + 0.05) / (dark + 0.05);
+    };
+    const has = (one) => [...one.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+    const texts = [...document.querySelectorAll("body *:not(script)")].filter(has);
+    const worst = Math.min(...texts.map((one) => {
+      const style = getComputedStyle(one);
+      return ratio(one.namespaceURI.endsWith("svg") ? style.fill : style.color, ground(one));
+    }));
+    const curve = document.querySelector(".curve");
+    return [worst, ratio(getComputedStyle(curve).stroke, ground(curve))];
+"""
+
+
+@in_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contrast_is_enough(pages: Path, browser: Any, scheme: str) -> None:
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    show(browser, pages / "chaboche.html")
+    text, curve = browser.execute_script(CONTRASTS)
+    # WCAG 2.2, AA: 1.4.3 of texts, 1.4.11 of what is drawn.
+    assert text >= 4.5
+    assert curve >= 3
+
+
+def test_without_a_compiler_the_message_says_which(tmp_path: Path) -> None:
+    with pytest.raises(CompileError, match=r"no-such-compiler.*pip install ziglang"):
+        make(examples.path("elasticity"), tmp_path / "page.html", cc="no-such-compiler")
+    assert not (tmp_path / "page.html").exists()
