@@ -1,8 +1,9 @@
 """A residual in fewer operations, before its Jacobian is derived from them.
 
 What does not depend on the unknowns is set apart, so that it is computed once: the rate of the
-elastic strain is the rate of the strain, without the flow. Sums that vanish whatever the unknowns
-are, such as the trace of a flow direction, are left out.
+elastic strain is the rate of the strain, without the flow. What is affine in one unknown is two
+numbers, so that a trial stress is returned along its direction by one product. Sums that vanish
+whatever the unknowns are, such as the trace of a flow direction, are left out.
 """
 
 from __future__ import annotations
@@ -29,11 +30,13 @@ _SEED = 1  # of points beside those at which a Jacobian is verified
 
 _ARITHMETIC = frozenset({"add", "sub", "mul", "div", "neg"})
 
+#: A factor that does not depend on the unknowns, and a value that does.
+_Rest = tuple[Node, Node]
 #: A value as what does not depend on the unknowns, and the rest; None if it is zero.
-_Parts = tuple[Node | None, Node | None]
+_Parts = tuple[Node | None, _Rest | None]
 
 
-def set_apart(residual: Program, unknown: Collection[int]) -> Program:
+def set_apart(residual: Program, unknown: Collection[int], slopes: bool = False) -> Program:
     """The same residual, to round-off.
 
     Parameters
@@ -41,8 +44,10 @@ def set_apart(residual: Program, unknown: Collection[int]) -> Program:
     residual : Program
     unknown : Collection[int]
         The inputs that are unknowns.
+    slopes : bool
+        Whether what is affine in a value is written as a + b v, of which a and b are prepared.
     """
-    parted = _Parted(residual, unknown).program()
+    parted = _Parted(residual, unknown, slopes).program()
     _, nodes = _without_vanishing(parted, _values(parted))
     results = [[nodes[place] for place in places] for places in parted.results]
     made = _same_graph(program_of(parted.inputs, parted.outputs, results), residual)
@@ -77,13 +82,14 @@ def step_without_vanishing(step: Program, jacobian: Program) -> Program:
 class _Parted:
     """Each value as a sum of what does not depend on the unknowns and what does."""
 
-    def __init__(self, old: Program, unknown: Collection[int]) -> None:
-        self._s, self._old = Scalars(notes=False), old
+    def __init__(self, old: Program, unknown: Collection[int], slopes: bool) -> None:
+        self._s, self._old, self._slopes = Scalars(notes=False), old, slopes
+        self._one = self._s.constant(1.0)
         self._parts: list[_Parts] = []
         for name, arguments, data in old.steps:
             if name == "variable":
                 x = self._s.variable(*data)
-                self._parts.append((None, x) if data[0] in unknown else (x, None))
+                self._parts.append((None, (self._one, x)) if data[0] in unknown else (x, None))
             else:
                 self._parts.append(self._made(name, [self._parts[a] for a in arguments], data))
 
@@ -97,7 +103,7 @@ class _Parted:
             return s.node(name, *(self._whole(part) for part in x), data=data), None
         if name in ("add", "sub"):
             (a, b), (c, d) = x
-            return self._sum(name, a, c), self._sum(name, b, d)
+            return self._sum(name, a, c), self._sum_of_rests(name, b, d)
         if name == "neg":
             return self._each(x[0], s.neg)
         if name == "mul":
@@ -106,25 +112,39 @@ class _Parted:
                     return self._each(other, functools.partial(s.mul, self._whole(factor)))
         if name == "div" and x[1][1] is None:
             return self._each(x[0], lambda part: s.div(part, self._whole(x[1])))
-        return None, s.node(name, *(self._whole(part) for part in x), data=data)
+        return None, (self._one, s.node(name, *(self._whole(part) for part in x), data=data))
 
     def _sum(self, name: str, x: Node | None, y: Node | None) -> Node | None:
         if x is None or y is None:
             return self._s.neg(y) if name == "sub" and y is not None else x or y
         return self._s.add(x, y) if name == "add" else self._s.sub(x, y)
 
-    @staticmethod
-    def _each(parts: _Parts, made: Callable[[Node], Node]) -> _Parts:
-        first, rest = (None if part is None else made(part) for part in parts)
-        return first, rest
+    def _sum_of_rests(self, name: str, x: _Rest | None, y: _Rest | None) -> _Rest | None:
+        if x is None or y is None:
+            return self._each((None, y), self._s.neg)[1] if name == "sub" and y else x or y
+        if self._slopes and x[1] is y[1]:
+            factor = self._sum(name, x[0], y[0])
+            if factor and constant_of(factor) != 0:
+                return factor, x[1]
+        made = self._sum(name, self._s.mul(*x), self._s.mul(*y))
+        assert made
+        return self._one, made
+
+    def _each(self, parts: _Parts, made: Callable[[Node], Node]) -> _Parts:
+        first, rest = parts
+        if rest and self._slopes:
+            rest = made(rest[0]), rest[1]
+        elif rest:
+            rest = self._one, made(rest[1])
+        return None if first is None else made(first), rest
 
     def _whole(self, parts: _Parts) -> Node:
         first, rest = parts
         if first is None or rest is None:
-            found = rest if first is None else first
+            found = self._s.mul(*rest) if rest else first
             assert found
             return found
-        return self._s.add(first, rest)
+        return self._s.add(first, self._s.mul(*rest))
 
     def _is_zero(self, parts: _Parts) -> bool:
         return parts[0] is not None and constant_of(parts[0]) == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 import re
 from collections import Counter, defaultdict
@@ -147,9 +148,10 @@ def joined_systems_of(residual: Program, segment: _Json) -> Iterator[System]:
         [((n, c), None) for c in range(a.components)] for n, a in enumerate(residual.inputs)
     ]
     numbers = _numbers(residual, segment)
-    residual = set_apart(residual, [n for n, of_input in enumerate(numbers) if of_input])
-    for last in (False, True):
-        for made in joined(residual, numbers, last):
+    unknown = [n for n, of_input in enumerate(numbers) if of_input]
+    for slopes, last in itertools.product((False, True), repeat=2):
+        apart = set_apart(residual, unknown, slopes)
+        for made in joined(apart, numbers, last):
             cleaned = without_vanishing_entries(made, residual.inputs)
             packed = _packed(segment, cleaned, givens[0])
             jacobian = packed.program(residual)

@@ -177,13 +177,33 @@ def test_sums_that_vanish_and_what_is_given_are_set_apart() -> None:
         assert product.operations == fewer.operations
 
 
+def test_what_is_affine_in_one_unknown_is_two_numbers() -> None:
+    """A stress 7 (g - v h) with a back stress v g, of v = 3 (u - g)."""
+    s = Scalars(notes=False)
+    u = s.variable(0, 0)
+    g, h = ([s.variable(k, i) for i in range(6)] for k in (1, 2))
+    rate = s.mul(s.sub(u, g[0]), s.constant(3.0))
+    strain = [s.sub(x, s.mul(rate, y)) for x, y in zip(g, h, strict=True)]
+    stress = [s.mul(s.constant(7.0), e) for e in strain]
+    stress = [s.sub(x, s.mul(rate, y)) for x, y in zip(stress, g, strict=True)]
+    row = s.function("sqrt", total_of(s, [s.mul(x, x) for x in stress]))
+    inputs = [Array("u", (1,)), Array("g", (6,)), Array("h", (6,))]
+    law = program_of(inputs, [Array("r", (1,))], [[row]])
+    repeated = [replace(inputs[0], changes=True), *inputs[1:]]
+    apart = replace(set_apart(law, [0], slopes=True), inputs=repeated)
+    assert run_operations(unchanging_first(simplified(apart))) <= 6 * (2 + 1) + 5 + 2
+    values = [np.random.default_rng(1).standard_normal((a.components, 7)) for a in inputs]
+    np.testing.assert_allclose(evaluate(apart, values), evaluate(law, values), rtol=1e-13)
+
+
 def test_a_zero_that_a_law_writes_is_no_sum_that_vanishes() -> None:
     s = Scalars(notes=False)
     u, g = s.variable(0, 0), s.variable(1, 0)
     row = s.add(s.node("mul", s.constant(0.0), u), s.sub(s.mul(g, u), s.mul(u, g)))
     law = program_of([Array("u", (1,)), Array("g", (1,))], [Array("r", (1,))], [[row]])
     point = [np.array([[np.inf]]), np.array([[1.0]])]
-    assert np.isnan(evaluate(set_apart(law, [0]), point)[0])
+    for slopes in (False, True):
+        assert np.isnan(evaluate(set_apart(law, [0], slopes), point)[0])
 
 
 def test_a_sum_that_vanishes_below_a_threshold_stays() -> None:
