@@ -15,35 +15,39 @@ class Block {
   static constexpr int lanes = width<T>;
 
  public:
-  explicit Block(const Walk& walk) : walk_(walk), scratch_(walk.scratch), is_explicit_(gives_values_alone(walk)) {
+  // `number` is the scratch that it works in.
+  Block(const Walk& walk, int number)
+      : walk_(walk), scratch_(walk.scratch, walk.size, number), is_explicit_(gives_values_alone(walk)) {
     for (int kind = 0; kind <= NEML2_REPORT_SUGGESTED_CUT; ++kind) is_reported_ |= walk.report[kind].data != nullptr;
     for (std::int64_t i = 0; i < walk.inputs.count; ++i)
-      if (const Bound& input = walk.inputs.items[i]; input.array.stride != 0 || !input.lasts) last_new_ = i + 1;
+      if (const Bound& input = walk.inputs.items[i]; input.array.stride != 0) last_new_ = i + 1;
   }
 
-  void run(model::Counts& counts) {
-    for (begin_ = walk_.begin; begin_ < walk_.end; begin_ += used_) {
-      used_ = walk_.end - begin_ < lanes ? static_cast<int>(walk_.end - begin_) : lanes;
+  // Evaluates a block from `begin` on, or all full blocks of values alone that there is scratch for; returns the next point.
+  std::int64_t run(std::int64_t begin, model::Counts& counts) {
+    const std::int64_t full = (walk_.end - begin) / lanes,
+                       blocks = full < walk_.blocks_in_turn ? full : walk_.blocks_in_turn;
+    const std::int64_t end = is_explicit_ && full > 0 ? begin + blocks * lanes : begin + 1;
+    if (is_explicit_ && full > 0 && run_explicit(begin, blocks, counts)) return end;
+    while (begin < end) {
+      take(begin);
       if (walk_.has_sites_in_lanes && used_ <= most_one_by_one) used_ = 1;
       scratch_.is_one = used_ == 1;
-      if (is_explicit_ && used_ == lanes && run_explicit(counts)) continue;
-      gather<false>();
-      scratch_.copy(walk_.seeds);
-      BlockReport<T> report;
-      report.begin = begin_;
-      report.used = used_;
-      start_history(report);
-      for (const Step& step : walk_.steps) {
-        run_forward(step);
-        solve_and_derive(step, report);
-      }
-      scratch_.copy(walk_.zeros);
-      for (const Product& product : walk_.products) scratch_.push_forward(product, 1);
-      for (const Adjoint& adjoint : walk_.pulled) pull_back(adjoint);
-      note_non_finite(report, counts);
-      scatter(report);
-      write_reports(report, counts);
+      run(walk_, counts, *this);
+      begin += used_;
     }
+    return begin;
+  }
+
+  // Tells whether nothing is solved or derived.
+  bool is_explicit() const { return is_explicit_; }
+
+  // Evaluates two full blocks, which take turns: while one waits for its operations, those of the other go on.
+  static std::int64_t run_both(std::int64_t begin, Block& first, Block& second, model::Counts& counts) {
+    first.take(begin);
+    second.take(begin + lanes);
+    run(first.walk_, counts, first, second);
+    return begin + 2 * lanes;
   }
 
  private:
@@ -54,19 +58,104 @@ class Block {
     return walk.seeds.count + walk.blocks.count + walk.zeros.count + walk.products.count + walk.pulled.count == 0;
   }
 
-  // A point in every lane, of values alone. False if something is not finite: then nothing is written.
-  [[gnu::always_inline]] bool run_explicit(model::Counts& counts) {
-    gather<true>();
-    for (const Step& step : walk_.steps) run_forward(step);
-    Mask<T> bits = given_;
-    for (const Bound& output : walk_.outputs) bits |= bits_of(output);
-    if (any(non_finite_in(bits))) return false;
-    for (const Bound& output : walk_.outputs) {
-      if (!output.array.data) continue;
-      vectors_to_rows<T>(numbers(output.at), at(output.array, begin_), output.array.stride, output.components);
+  void take(std::int64_t begin) {
+    begin_ = begin;
+    used_ = walk_.end - begin < lanes ? static_cast<int>(walk_.end - begin) : lanes;
+  }
+
+  template <class... Blocks>
+  static void run(const Walk& walk, model::Counts& counts, Blocks&... blocks) {
+    (blocks.start(), ...);
+    for (const Step& step : walk.steps) {
+      (run_forward(blocks.scratch_, step), ...);
+      (blocks.scratch_.copy(step.pack), ...);
+      if (step.implicit) {
+        Newton<T>::run(blocks.newton(*step.implicit)...);
+        (blocks.unpack(*step.implicit), ...);
+      }
+      if (step.chain) (blocks.derive(*step.chain), ...);
     }
-    if (is_reported_) write_good_reports();
-    count_good(counts);
+    (blocks.finish(counts), ...);
+  }
+
+  void start() {
+    gather();
+    scratch_.copy(walk_.seeds);
+    report_ = {};
+    report_.begin = begin_;
+    report_.used = used_;
+    start_history(report_);
+  }
+
+  void finish(model::Counts& counts) {
+    scratch_.copy(walk_.zeros);
+    for (const Product& product : walk_.products) scratch_.push_forward(product, 1);
+    for (const Adjoint& adjoint : walk_.pulled) pull_back(adjoint);
+    note_non_finite(report_, counts);
+    scatter(report_);
+    write_reports(report_, counts);
+    is_first_ = false;
+  }
+
+  // Calls a function with 0, 1, ..., and with counts that are constants for symmetric tensors with nothing between.
+  template <class Take>
+  [[gnu::always_inline]] static void each(std::int64_t blocks, std::int64_t stride, std::int64_t components,
+                                          Take&& take) {
+    if (stride == 6 && components == 6)
+      for (std::int64_t b = 0; b < blocks; ++b) take(b, 6, 6);
+    else
+      for (std::int64_t b = 0; b < blocks; ++b) take(b, stride, components);
+  }
+
+  // Full blocks of values alone, each in a scratch of its own, so that what all have in common is looked up once. False if
+  // something is not finite: then nothing is written.
+  [[gnu::always_inline]] bool run_explicit(std::int64_t begin, std::int64_t blocks, model::Counts& counts) {
+    const std::int64_t size = walk_.size;
+    Mask<T> bits{};
+    begin_ = begin;
+    used_ = lanes;
+    for (const Bound& input : walk_.inputs) {
+      const T* const from = at(input.array, begin);
+      V* const to = scratch_[input.at];
+      if (input.array.stride != 0) {
+        each(blocks, input.array.stride, input.components,
+             [&bits, from, to, size](std::int64_t b, std::int64_t stride, std::int64_t components) {
+               V* const vectors = to + b * size;
+               rows_to_vectors<T>(from + b * lanes * stride, stride, reinterpret_cast<T*>(vectors), components);
+               bits |= bits_of(vectors, components);
+             });
+      } else if (is_first_) {
+        for (std::int64_t b = 0; b < walk_.blocks_in_turn; ++b) repeat(from, to + b * size, input.components);
+        of_all_ |= bits_of(to, input.components);
+      }
+    }
+    is_first_ = false;
+    for (const Step& step : walk_.steps) {
+      const bool is_plain = step.run.kernel && !step.run.kernel->prepare && step.begin.count == 0 && step.passes == 1;
+      for (std::int64_t b = 0; b < blocks; ++b) {
+        const Scratch<T> scratch(walk_.scratch, size, b);
+        if (is_plain)
+          scratch.call(step.run, step.run.kernel->run);
+        else
+          run_forward(scratch, step);
+      }
+    }
+    for (const Bound& output : walk_.outputs)
+      each(blocks, 6, output.components,
+           [&bits, size, from = scratch_[output.at]](std::int64_t b, std::int64_t, std::int64_t components) {
+             bits |= bits_of(from + b * size, components);
+           });
+    if (any(non_finite_in(bits | of_all_))) return false;
+    for (const Bound& output : walk_.outputs)
+      if (output.array.data)
+        each(blocks, output.array.stride, output.components,
+             [size, from = scratch_[output.at], to = at(output.array, begin)](std::int64_t b, std::int64_t stride,
+                                                                              std::int64_t components) {
+               const T* const vectors = reinterpret_cast<const T*>(from + b * size);
+               vectors_to_rows<T>(vectors, to + b * lanes * stride, stride, components);
+             });
+    for (; is_reported_ && begin_ < begin + blocks * lanes; begin_ += lanes) write_good_reports();
+    count_good(counts, begin, blocks * lanes);
     return true;
   }
 
@@ -85,10 +174,9 @@ class Block {
     const T* operator[](int l) const { return first + (l < used ? l : used - 1) * stride; }
   };
 
-  template <bool is_full>
-  [[gnu::always_inline]] void take_rows(const Bound& from) const {
+  void take_rows(const Bound& from) const {
     const T* const first = at(from.array, begin_);
-    if (is_full || used_ == lanes)
+    if (used_ == lanes)
       rows_to_vectors<T>(first, from.array.stride, numbers(from.at), from.components);
     else
       transpose_to_vectors<T>(SomeRows{first, from.array.stride, used_}, numbers(from.at), from.components);
@@ -98,24 +186,23 @@ class Block {
     count_to(components, [&](std::int64_t c) { to[c] = values[c] - V{}; });
   }
 
-  template <bool is_full>
-  [[gnu::always_inline]] void gather() {
+  void gather() {
     Mask<T> given{};
-    const std::int64_t count = begin_ == walk_.begin ? walk_.inputs.count : last_new_;
+    const std::int64_t count = is_first_ ? walk_.inputs.count : last_new_;
     for (const Bound& input : List<Bound>{walk_.inputs.items, count}) {
       V* const to = scratch_[input.at];
       const T* const values = at(input.array, begin_);
       if (input.array.stride == 0) {
-        if (begin_ == walk_.begin || !input.lasts) repeat(values, to, input.components);
-        if (begin_ == walk_.begin) of_all_ |= bits_of(to, input.components);
+        if (is_first_) repeat(values, to, input.components);
+        if (is_first_) of_all_ |= bits_of(to, input.components);
         continue;
       }
-      if (!is_full && used_ == 1) {
+      if (used_ == 1) {
         repeat(values, to, input.components);
         given |= bits_of(to, input.components);
         continue;
       }
-      take_rows<is_full>(input);
+      take_rows(input);
       given |= bits_of(to, input.components);
     }
     given_ = given | of_all_;
@@ -130,35 +217,32 @@ class Block {
       for (std::int64_t i = 0; i < walk_.rules.miters; ++i) report.history[l * history.stride + i] = no_number<double>;
   }
 
-  void solve_and_derive(const Step& step, BlockReport<T>& report) {
-    scratch_.copy(step.pack);
-    if (step.implicit) solve_implicit(*step.implicit, report);
-    if (step.chain) derive(*step.chain);
-  }
-
-  [[gnu::always_inline]] void run_forward(const Step& step) {
-    scratch_.copy(step.begin);
+  [[gnu::always_inline]] static void run_forward(const Scratch<T>& scratch, const Step& step) {
+    scratch.copy(step.begin);
     if (step.run.kernel) {
-      scratch_.prepare(step.run);
+      scratch.prepare(step.run);
       for (std::int64_t pass = 1;; ++pass) {
-        scratch_.call(step.run);
+        scratch.call(step.run);
         if (pass >= step.passes) break;
-        scratch_.copy(step.feedback);
+        scratch.copy(step.feedback);
       }
     }
   }
 
-  void solve_implicit(const Implicit& system, BlockReport<T>& report) {
+  Newton<T> newton(const Implicit& system) {
     Trace* const trace = walk_.traces ? walk_.traces + system.number : nullptr;
-    Newton<T> newton(system, scratch_, walk_.rules, report, trace);
+    Newton<T> newton(system, scratch_, walk_.rules, report_, trace);
     if (walk_.guesses.count > 0) {
       newton.take_reference();
       take_guesses(system);
     }
-    const WideMask<T> failed = newton.run();
+    return newton;
+  }
+
+  void unpack(const Implicit& system) const {
     scratch_.copy(system.unpack);
     scratch_.copy(system.iterates);
-    if (any(failed)) mark_failed(system, __builtin_convertvector(failed, Mask<T>));
+    if (any(report_.failed)) mark_failed(system, __builtin_convertvector(report_.failed, Mask<T>));
   }
 
   void take_guesses(const Implicit& system) const {
@@ -437,14 +521,14 @@ class Block {
     write_report<double>(NEML2_REPORT_SUGGESTED_CUT, report.suggested_cut);
   }
 
-  void count_good(model::Counts& counts) const {
-    if (counts.count[newton::ok] == 0) counts.first[newton::ok] = begin_;
-    counts.count[newton::ok] += used_;
+  static void count_good(model::Counts& counts, std::int64_t begin, std::int64_t points) {
+    if (counts.count[newton::ok] == 0) counts.first[newton::ok] = begin;
+    counts.count[newton::ok] += points;
   }
 
   void write_reports(const BlockReport<T>& report, model::Counts& counts) const {
     write_report_arrays(report);
-    if (!any(report.status)) return count_good(counts);
+    if (!any(report.status)) return count_good(counts, begin_, used_);
     for (int l = 0; l < used_; ++l) {
       const std::int64_t status = report.status[l];
       if (counts.count[status]++ == 0) counts.first[status] = begin_ + l;
@@ -458,14 +542,23 @@ class Block {
   const bool is_explicit_;  // the steps give values alone
   bool is_reported_ = false;
   std::int64_t last_new_ = 0;  // inputs from here on are the same for all blocks
+  bool is_first_ = true;       // of its blocks
   std::int64_t begin_ = 0;
   int used_ = 0;
+  BlockReport<T> report_;
   Mask<T> given_{}, of_all_{};  // bits of what is given: of the lanes, and of values that all points have
 };
 
 template <class T>
 void walk(const Walk& points, model::Counts& counts) {
-  Block<T>(points).run(counts);
+  constexpr std::int64_t both = 2 * width<T>;
+  std::int64_t begin = points.begin;
+  Block<T> block(points, 0);
+  if (!block.is_explicit() && points.blocks_in_turn > 1 && points.end - begin >= both) {
+    Block<T> second(points, 1);
+    while (points.end - begin >= both) begin = Block<T>::run_both(begin, block, second, counts);
+  }
+  while (begin < points.end) begin = block.run(begin, counts);
 }
 
 }  // namespace

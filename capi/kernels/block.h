@@ -30,7 +30,7 @@ inline constexpr At nowhere = -1;
 // A run of a kernel; none if `kernel` is null.
 struct Run {
   const neml2_kernel* kernel = nullptr;
-  void* const* arrays = nullptr;                 // inputs, outputs, and what prepare() hands to run()
+  At arrays = nowhere;  // the list of inputs, outputs, and what prepare() hands to run(), in the scratch itself
   decltype(neml2_kernel::run) of_one = nullptr;  // for a block whose lanes hold the same point
 };
 
@@ -45,7 +45,6 @@ struct Bound {
   model::Points array;
   std::int64_t components = 1;
   At at = nowhere;
-  bool lasts = true;  // of an input: nothing writes over it, so that one value for all points is read once
   model::Named named = {};
 };
 
@@ -139,8 +138,10 @@ inline constexpr std::int64_t most_one_by_one = 2;
 struct Walk {
   std::int64_t begin = 0, end = 0;
   char* scratch = nullptr;
-  List<Bound> inputs;   // parameters, tangents and cotangents too
-  List<Bound> outputs;  // also those that are not bound: they decide whether a point is finite
+  std::int64_t size = 0;            // of the scratch of a block, in vectors
+  std::int64_t blocks_in_turn = 1;  // blocks that have one, one behind the other
+  List<Bound> inputs;               // parameters, tangents and cotangents too
+  List<Bound> outputs;              // also those that are not bound: they decide whether a point is finite
   List<Increment> increments;
   List<Bound> iterates;  // unknowns, written if a point failed
   List<Bound> guesses;   // where Newton's method begins, but where they are NaN; then all iterates are written

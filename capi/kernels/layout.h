@@ -1,6 +1,7 @@
 // Where everything of a model stands in the scratch of a workspace, and which kernel reads and writes what.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -32,7 +33,7 @@ using Places = std::vector<Place>;
 
 // An array of the caller's that goes to a place, or comes from it.
 inline Bound bound(const Place& place, model::Part part, std::size_t i, const model::Points& array = {}) {
-  return {array, place.components, place.at, true, {part, static_cast<std::int64_t>(i)}};
+  return {array, place.components, place.at, {part, static_cast<std::int64_t>(i)}};
 }
 
 // A block of derivatives that a kernel of a segment returns: of an output of a forward segment, or of the residual from a
@@ -70,12 +71,23 @@ class Layout {
     std::visit([&](const auto& one) { add(one); }, segment);
   }
 
-  // Returns memory for all that has a place. Kernels run on it from then on.
+  // Returns memory for all that has a place, for each of the blocks that take turns. Kernels run on it from then on.
   char* make_scratch() {
-    const std::int64_t bytes = functions_.lanes * functions_.real_size;
-    char* const scratch = static_cast<char*>(memory.take(static_cast<std::size_t>(size_ * bytes)));
-    for (const auto& [array, at] : arrays_) *array = scratch + at * bytes;
+    const std::int64_t count = blocks_in_turn(), size = size_ * bytes();
+    char* const scratch = static_cast<char*>(memory.take(static_cast<std::size_t>(count * size)));
+    for (char* own = scratch; own < scratch + count * size; own += size)
+      for (const Arrays& arrays : arrays_) {
+        void** list = reinterpret_cast<void**>(own + arrays.at * bytes());
+        for (const At at : arrays.places) *list++ = own + at * bytes();
+      }
     return scratch;
+  }
+  std::int64_t size() const { return size_; }
+  // Two blocks overlap if their operations mostly wait for each other; values alone are looked up for several at once. All
+  // fit the first-level cache.
+  std::int64_t blocks_in_turn() const {
+    const std::int64_t most = operations_ > most_in_turn ? 1 : systems.empty() ? most_blocks : 2;
+    return std::clamp<std::int64_t>(most_bytes / std::max<std::int64_t>(size_ * bytes(), 1), 1, most);
   }
 
   Memory memory;
@@ -86,6 +98,16 @@ class Layout {
   std::vector<Links> links;  // by step
 
  private:
+  // The arrays of a kernel, and where the list of their addresses stands.
+  struct Arrays {
+    At at;
+    std::vector<At> places;
+  };
+  static constexpr std::int64_t pointer = sizeof(void*);
+  static constexpr std::int64_t most_in_turn = 600, most_blocks = 8, most_bytes = 1 << 15;  // operations of each
+
+  std::int64_t bytes() const { return functions_.lanes * functions_.real_size; }  // of a vector
+
   static const Place& found(const std::map<std::string, Place>& places, const std::string& name,
                             const char* otherwise) {
     const auto it = places.find(name);
@@ -112,10 +134,10 @@ class Layout {
     Places all = inputs;
     all.insert(all.end(), outputs.begin(), outputs.end());
     all.push_back(place(kernel.kept));
-    auto** const arrays = static_cast<void**>(memory.take(all.size() * sizeof(void*)));
-    for (std::size_t i = 0; i < all.size(); ++i) arrays_.emplace_back(arrays + i, all[i].at);
+    arrays_.push_back({place((std::ssize(all) * pointer + bytes() - 1) / bytes()).at, {}});
+    for (const Place& place : all) arrays_.back().places.push_back(place.at);
     const bool has_one = kernel.size >= offsetof(neml2_kernel, run_one) + sizeof kernel.run_one && kernel.run_one;
-    return {&kernel, arrays, has_one ? kernel.run_one : kernel.run};
+    return {&kernel, arrays_.back().at, has_one ? kernel.run_one : kernel.run};
   }
 
   Places arguments(const artifact::NamedGraph& graph) const {
@@ -143,6 +165,7 @@ class Layout {
       if (blocks.size() != segment.parameter_pairs.size()) refuse(graph.package, "its kernel returns other arrays");
       add_pairs(segment.parameter_pairs, blocks, 0, true);
     }
+    operations_ += step.run.kernel->operations;
     steps.push_back(step);
   }
 
@@ -295,6 +318,8 @@ class Layout {
       system.newton_step = run_of(segment.solve_package, outputs, made);
       system.pivoted = place(system.unknowns).at;
     }
+    const neml2_kernel* const step_kernel = system.newton_step.kernel;
+    operations_ += jacobian.operations + (step_kernel ? step_kernel->operations : most_in_turn);
     if (asked_.by_values) add_sensitivity(segment, operands(unknowns), r, g);
     if (asked_.by_parameters) add_parameter_sensitivity(segment, operands(unknowns), r);
 
@@ -419,8 +444,9 @@ class Layout {
   const Folder& folder_;
   const Asked asked_;
   const Functions& functions_;
-  std::int64_t size_ = 0;                           // of the scratch
-  std::vector<std::pair<void**, At>> arrays_ = {};  // of kernels, whose addresses follow
+  std::int64_t size_ = 0;        // of the scratch
+  std::int64_t operations_ = 0;  // of an iteration
+  std::vector<Arrays> arrays_ = {};
 };
 
 }  // namespace neml2_capi::kernels

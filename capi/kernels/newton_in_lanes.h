@@ -31,6 +31,7 @@ struct BlockReport : newton::Report<InLanes<T>> {
   std::int64_t history_stride = 0;
   std::int64_t begin = 0;  // the point of the first lane
   int used = width<T>;     // lanes with a point of their own
+  WideMask<T> failed{};    // lanes in which the last system was not solved
 
   BlockReport() : newton::Report<InLanes<T>>{{}, {}, {}, InLanes<T>::number(1.0)} {}
 };
@@ -42,17 +43,22 @@ struct Scratch {
   V* const first;
   bool is_one = false;  // all lanes hold the same point
 
-  [[gnu::always_inline]] explicit Scratch(char* memory) : first(reinterpret_cast<V*>(memory)) {}
+  // `number` tells which one of this size, in vectors.
+  [[gnu::always_inline]] Scratch(char* memory, std::int64_t size, std::int64_t number)
+      : first(reinterpret_cast<V*>(memory) + number * size) {}
   [[gnu::always_inline]] V* operator[](At place) const { return first + place; }
 
   [[gnu::always_inline]] void call(const Run& run) const { call(run, is_one ? run.of_one : run.kernel->run); }
-  [[gnu::always_inline]] static void call(const Run& run, decltype(neml2_kernel::run) function) {
-    void* const* const outputs = run.arrays + run.kernel->input_count;
-    function(run.arrays, outputs, outputs[run.kernel->output_count]);
+  [[gnu::always_inline]] void call(const Run& run, decltype(neml2_kernel::run) function) const {
+    void* const* const outputs = inputs(run) + run.kernel->input_count;
+    function(inputs(run), outputs, outputs[run.kernel->output_count]);
   }
-  [[gnu::always_inline]] static void prepare(const Run& run) {
+  [[gnu::always_inline]] void prepare(const Run& run) const {
     const neml2_kernel& kernel = *run.kernel;
-    if (kernel.prepare) kernel.prepare(run.arrays, run.arrays[kernel.input_count + kernel.output_count]);
+    if (kernel.prepare) kernel.prepare(inputs(run), inputs(run)[kernel.input_count + kernel.output_count]);
+  }
+  [[gnu::always_inline]] void* const* inputs(const Run& run) const {
+    return reinterpret_cast<void* const*>(first + run.arrays);
   }
   [[gnu::always_inline]] void copy(const Move& move) const {
     const V* const from = first + move.from;
@@ -115,8 +121,8 @@ class Newton {
   Newton(const Implicit& system, const Scratch<T>& scratch, const newton::Settings& settings, BlockReport<T>& block,
          Trace* trace)
       : s_(system), scratch_(scratch), settings_(settings), block_(block), trace_(trace), n_(system.unknowns) {
-    Scratch<T>::prepare(s_.system);
-    if (searches()) Scratch<T>::prepare(s_.residual);
+    scratch_.prepare(s_.system);
+    if (searches()) scratch_.prepare(s_.residual);
   }
 
   // Measures the relative criterion from here, too, if run() begins elsewhere.
@@ -125,25 +131,17 @@ class Newton {
     has_reference_ = true;
   }
 
-  // Returns the lanes that failed.
-  WM run() {
-    active_ = ~WM{};  // lanes without a point of their own do what the last one does
-    if (!s_.is_cut) settled_ = ~WM{};
-    start_history();
-    norm_ = initial_ = norm_of_guess();
-    if (has_reference_) initial_ = Rules::initial(norm_, reference_);
-    judge(0);
-    for (std::int64_t i = 1; i < settings_.miters && any(active_); ++i) {
-      if (searches()) call(s_.system);
-      take_step();
-      if (searches())
-        search(i);
-      else
-        advance();
-      judge(i);
+  // Solves the system of each block, in turns.
+  template <class... Newtons>
+  static void run(Newtons&&... all) {
+    constexpr bool is_alone = sizeof...(all) == 1;
+    (all.start(), ...);
+    for (std::int64_t i = 1; (... | (all.goes_on_ && i < all.settings_.miters)); ++i) {
+      ((is_alone || all.goes_on_ ? all.take_step() : void()), ...);
+      ((is_alone || all.goes_on_ ? all.move(i) : void()), ...);
+      ((is_alone || all.goes_on_ ? all.judge(i) : void()), ...);
     }
-    tell();
-    return report_.status != newton::ok;
+    (all.tell(), ...);
   }
 
  private:
@@ -175,7 +173,17 @@ class Newton {
     return norm();
   }
 
+  void start() {
+    active_ = ~WM{};  // lanes without a point of their own do what the last one does
+    if (!s_.is_cut) settled_ = ~WM{};
+    start_history();
+    norm_ = initial_ = norm_of_guess();
+    if (has_reference_) initial_ = Rules::initial(norm_, reference_);
+    judge(0);
+  }
+
   void take_step() {
+    if (searches()) call(s_.system);
     if (!s_.newton_step.kernel || settings_.in_rescue) {
       singular_ = __builtin_convertvector(solve_by_pivoting(step()), WM);
       return;
@@ -195,6 +203,13 @@ class Newton {
     return scratch_.solve_by_pivoting(s_, to, 1);
   }
 
+  void move(std::int64_t iteration) {
+    if (searches())
+      search(iteration);
+    else
+      advance();
+  }
+
   // The full step; the residual comes with the operator for the next one.
   void advance() {
     V* __restrict const to = u();
@@ -202,7 +217,7 @@ class Newton {
     const std::int64_t count = n_;
     if (s_.is_cut) {
       for (std::int64_t k = 0; k < count; ++k) trial()[k] = to[k] + by[k];
-      move();
+      take_trial();
     } else if (const Mask<T> moves = narrow(active_); any(~moves)) {
       for (std::int64_t k = 0; k < count; ++k) set_where(moves, to[k], V(to[k] + by[k]));
     } else {  // the branch is foreseen, so that no unknown waits for a norm
@@ -225,12 +240,12 @@ class Newton {
       if (!any(open)) break;
       alpha = open ? alpha / settings_.ls_cutback : alpha;
     }
-    move();
+    take_trial();
     if (trace_) note_least(trace_->least_step[iteration], alpha);
   }
 
   // Take the trial. If increments may be cut, see whether the step was small enough for the relative criterion.
-  void move() {
+  void take_trial() {
     if (s_.is_cut) {
       W made{};
       for (std::int64_t k = 0; k < n_; ++k) {
@@ -244,18 +259,25 @@ class Newton {
     for (std::int64_t k = 0; k < n_; ++k) set_where(moves, u()[k], trial()[k]);
   }
 
-  // Note where each lane stands after iteration i, and retire those that are done.
+  // Retire the lanes that are done after iteration i, and note where they stand.
   void judge(std::int64_t i) {
-    set_where(active_, report_.residual_norm, norm_);
-    set_where(active_, report_.iterations, WM{} + i);
     if (block_.history) note_history(i);
     if (trace_) note_greatest(trace_->greatest_norm[i]);
     const WM found = Rules::verdict(norm_, initial_, singular_, settled_, settings_);
     const WM done = active_ & (found != newton::undecided);
-    set_where(done, report_.status, found);
-    active_ &= ~done;
+    if (!scratch_.is_one || any(done)) {  // the branch of a block is not foreseen
+      note(done, i);
+      set_where(done, report_.status, found);
+      active_ &= ~done;
+      goes_on_ = any(active_);
+    }
     if (trace_)
       for (int l = 0; l < block_.used; ++l) trace_->left[i] -= active_[l];
+  }
+
+  void note(const WM& lanes, std::int64_t i) {
+    set_where(lanes, report_.residual_norm, norm_);
+    set_where(lanes, report_.iterations, WM{} + i);
   }
 
   void note_greatest(double& greatest) const {
@@ -280,9 +302,10 @@ class Newton {
 
   // Adds to what earlier segments reported.
   void tell() {
-    const WM failed = report_.status != newton::ok;
+    if (goes_on_) note(active_, settings_.miters - 1);
+    block_.failed = report_.status != newton::ok;
     const W cut = Rules::suggested_cut(initial_, report_.residual_norm);
-    set_where(failed, report_.suggested_cut, cut);
+    set_where(block_.failed, report_.suggested_cut, cut);
     block_.add(report_);
     if (trace_) note_end(*trace_);
   }
@@ -306,7 +329,7 @@ class Newton {
   BlockReport<T>& block_;
   Trace* const trace_;
   const std::int64_t n_;
-  bool has_reference_ = false;
+  bool has_reference_ = false, goes_on_ = true;
   W norm_{}, initial_{}, reference_{};
   WM active_{}, singular_{}, settled_{};
   newton::Report<InLanes<T>> report_{InLanes<T>::status(NEML2_NOT_CONVERGED), {}, {}, InLanes<T>::number(1.0)};

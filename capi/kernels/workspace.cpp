@@ -61,6 +61,8 @@ void Workspace::run(const model::Bindings& arrays, const newton::Settings& rules
   Walk walk;
   walk.begin = begin;
   walk.scratch = scratch_;
+  walk.size = layout_.size();
+  walk.blocks_in_turn = layout_.blocks_in_turn();
   walk.rules = rules;
   walk.report = arrays.report;
   walk.mark_failed = arrays.mark_failed;
