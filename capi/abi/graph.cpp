@@ -35,6 +35,9 @@ graph::Wanted wanted_for(const neml2_source& source) {
   if (source.name) refuse("name");
   if (source.scheduler) refuse("scheduler");
   if (source.dtype != 0) refuse("dtype");
+  if (source.strain_measure != 0) refuse("strain_measure");
+  if (source.stress_measure != 0) refuse("stress_measure");
+  if (source.material_axes != 0) refuse("material_axes");
   graph::Wanted wanted = runtime_of(source.runtime);
   const Device device = device_of(source.device, source.device_index);
   if (device.type == Device::Type::opencl)

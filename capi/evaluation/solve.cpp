@@ -57,7 +57,7 @@ Solve::Solve(std::shared_ptr<const Routes> routes, Bindings bindings, const Opti
       bindings_(one_batch(routes_->model(), std::move(bindings))),
       plan_(*routes_, without_kernels(options), Request(bindings_)),
       route_(routes_->model()) {
-  if (routes_->model().segments().empty())
+  if (routes_->model().is_around_another())
     throw Error(NEML2_ERROR_UNSUPPORTED, "solve",
                 "A solve hands out the systems of a law, and this model is a view of one. Open the law as it is.");
   if (options.rescue() > 0)

@@ -41,6 +41,9 @@ class Model {
   // the law's, and no segments: a route of its own evaluates it.
   static std::shared_ptr<Model> around(std::shared_ptr<const Model> law, Boundary boundary);
 
+  // Tells whether it is such a model. A capsule watches its law instead, which is what an artifact has.
+  bool is_around_another() const { return law_ != nullptr; }
+
   // Returns libtorch if any package runs on it.
   graph::Runtime runtime() const;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <span>
 
 #include "capi/plugin/large_strain.h"
 #include "capi/plugin/material.h"
@@ -24,8 +25,7 @@ std::size_t place(std::size_t size, std::size_t i) {
   return std::size_t(size == 9 ? GENERIC.tensor[i] : GENERIC.place[i]);
 }
 
-template <class From>
-void write(const From& from, std::size_t rows, std::size_t columns, double* to) {
+void write(std::span<const double> from, std::size_t rows, std::size_t columns, double* to) {
   for (std::size_t i = 0; i < rows; ++i)
     for (std::size_t j = 0; j < columns; ++j)
       to[columns * i + j] = from[columns * place(rows, i) + (columns == 1 ? 0 : place(columns, j))];

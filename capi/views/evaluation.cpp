@@ -79,23 +79,21 @@ Numbers transposed_block(const Numbers& block, std::size_t rows, std::size_t col
   return turned;
 }
 
-template <class Kept>
-Kept& kept_in(Workspace& workspace) {
-  if (auto* const same = dynamic_cast<Kept*>(workspace.kept.get())) return *same;
-  workspace.kept = std::make_unique<Kept>();
-  return static_cast<Kept&>(*workspace.kept);
-}
-
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 }  // namespace
 
-View::Evaluation::Evaluation(const View& view, const Options& options, const Bindings& own, Workspace& workspace)
+View::Memory& View::memory_of(Workspace& workspace) {
+  if (auto* const same = dynamic_cast<Memory*>(workspace.kept.get())) return *same;
+  workspace.kept = std::make_unique<Memory>();
+  return static_cast<Memory&>(*workspace.kept);
+}
+
+View::Evaluation::Evaluation(const View& view, const Options& options, const Bindings& own, Memory& memory)
     : view_(view),
       options_(options),
       own_(own),
-      outer_(workspace),
-      memory_(kept_in<Memory>(workspace)),
+      memory_(memory),
       law_(memory_.law),
       rows_(0, own.points),
       wanted_(view.change_->made().size()) {
@@ -280,7 +278,7 @@ Tally View::Evaluation::run() {
   }
   if (!bad.empty()) return without(bad, reason);
   memory_.workspace.forget();
-  Tally tally = Plan(*view_.law_, options_, Request(law_)).evaluate(law_, memory_.workspace);
+  Tally tally = Plan(*view_.law_, options_, Request(law_)).run(law_, memory_.workspace);
   if (!anything_ && blocks_in_place_) return tally;
   for (std::int64_t p = 0; p < own_.points; ++p) make(p);
   if (non_finite_.point < 0) return tally;
@@ -416,7 +414,7 @@ Tally View::Evaluation::without(const Vector<std::int64_t>& bad, const std::stri
     Gathered some(model, own_, good, Gathered::Wanted::results, options_.miters());
     Vector<Tensor> unknowns(model.variables(Kind::unknown).size());
     if (own_.unknowns) some.bindings.unknowns = &unknowns;
-    Tally found = Evaluation(view_, options_, some.bindings, outer_).run();
+    Tally found = Evaluation(view_, options_, some.bindings, memory_).run();
     const auto number = [&](std::int64_t& of) {
       if (of >= 0) of = some.point(at(of));
     };

@@ -7,22 +7,22 @@
 
 namespace neml2_capi::model {
 
+// Memory that stays from run to run.
+struct View::Memory : Workspace::Kept {
+  Workspace workspace;
+  Bindings own, law;
+  Change::Point point;
+  Vector<double> numbers;
+};
+
 class View::Evaluation {
  public:
   // The arrays are numbered from the first of the points. All must outlive it.
-  Evaluation(const View& view, const Options& options, const Bindings& own, Workspace& workspace);
+  Evaluation(const View& view, const Options& options, const Bindings& own, Memory& memory);
 
   Tally run();
 
  private:
-  // Memory that stays from run to run.
-  struct Memory : Workspace::Kept {
-    Workspace workspace;
-    Bindings law;
-    Change::Point point;
-    Vector<double> numbers, product;
-  };
-
   const Model& law() const { return view_.law_->model(); }
   const Change& change() const { return *view_.change_; }
   bool is_replaced(std::int64_t output) const { return view_.made_at_[static_cast<std::size_t>(output)] >= 0; }
@@ -50,7 +50,6 @@ class View::Evaluation {
   const View& view_;
   const Options& options_;
   const Bindings& own_;
-  Workspace& outer_;
   Memory& memory_;
   Bindings& law_;
   PointRows rows_;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 
 #include "capi/base/error.h"
 
@@ -28,8 +27,8 @@ MaterialAxes::Kind kind_of(const Variable& variable) {
   return Kind::not_at_all;
 }
 
-std::vector<double> turn_of(MaterialAxes::Kind kind, const Matrix& q) {
-  const auto list = [](const auto& all) { return std::vector<double>(all.begin(), all.end()); };
+Vector<double> turn_of(MaterialAxes::Kind kind, const Matrix& q) {
+  const auto list = [](const auto& all) { return Vector<double>(all.begin(), all.end()); };
   switch (kind) {
     case MaterialAxes::Kind::symmetric: return list(deformation::turn_of_six(q));
     case MaterialAxes::Kind::tensor: return list(deformation::turn_of_nine(q));
@@ -43,7 +42,7 @@ Matrix axes_of(const Change::Point& point) {
   return q;
 }
 
-void apply(const std::vector<double>& turn, const Vector<double>& from, Vector<double>& to) {
+void apply(const Vector<double>& turn, const Vector<double>& from, Vector<double>& to) {
   const std::size_t size = turn.size() == 81 ? 9 : turn.size() == 36 ? 6 : 3;
   to.assign(from.size(), 0);
   for (std::size_t s = 0; s < from.size(); s += size)
@@ -51,7 +50,7 @@ void apply(const std::vector<double>& turn, const Vector<double>& from, Vector<d
       for (std::size_t j = 0; j < size; ++j) to[s + i] += turn[i * size + j] * from[s + j];
 }
 
-void set(Change::Slope& slope, const std::vector<double>& turn) {
+void set(Change::Slope& slope, const Vector<double>& turn) {
   const std::size_t size = turn.size() == 81 ? 9 : turn.size() == 36 ? 6 : 3;
   slope.set(size, size, turn.data());
 }
@@ -86,7 +85,7 @@ std::string MaterialAxes::before(Point& point, bool with_slopes) const {
                   "' is no rotation: expected rows that are the unit vectors of the material's axes, at "
                   "right angles to each other and right-handed. A smaller step does not mend that.");
   for (std::size_t k = 0; k < taken_kinds_.size(); ++k) {
-    const std::vector<double> turn = turn_of(taken_kinds_[k], q);
+    const Vector<double> turn = turn_of(taken_kinds_[k], q);
     apply(turn, point.taken[k], point.law_inputs[k]);
     if (with_slopes) set(point.of_input[k], turn);
   }
@@ -96,7 +95,7 @@ std::string MaterialAxes::before(Point& point, bool with_slopes) const {
 void MaterialAxes::after(Point& point, bool with_slopes) const {
   const Matrix back = deformation::transpose(axes_of(point));
   for (std::size_t m = 0; m < made_kinds_.size(); ++m) {
-    const std::vector<double> turn = turn_of(made_kinds_[m], back);
+    const Vector<double> turn = turn_of(made_kinds_[m], back);
     apply(turn, point.law_outputs[m], point.made[m]);
     if (with_slopes) set(point.of_law[m], turn);
   }

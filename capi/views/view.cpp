@@ -37,9 +37,9 @@ std::vector<std::int64_t> positions_of(const All& all, std::size_t count) {
   return at;
 }
 
-// Returns the arrays of a range, numbered from its first point.
-Bindings slice(const Model& model, const Bindings& bindings, const Range& range) {
-  Bindings part = bindings;
+// Sets `part` to the arrays of a range, numbered from its first point.
+void slice(const Model& model, const Bindings& bindings, const Range& range, Bindings& part) {
+  part = bindings;
   part.points = range.points;
   const auto shift = [&](Points& array, DType dtype) {
     if (array.data) array.data = point(array, range.begin, itemsize(dtype));
@@ -49,7 +49,6 @@ Bindings slice(const Model& model, const Bindings& bindings, const Range& range)
   for (int kind = 0; kind < num_reports; ++kind) shift(part.report[kind], dtype_of_report(kind));
   for (std::vector<Points>* rows : {&part.iterates, &part.guesses})
     for (std::size_t i = 0; i < rows->size(); ++i) shift((*rows)[i], model.variables(Kind::unknown)[i].dtype);
-  return part;
 }
 
 }  // namespace
@@ -144,13 +143,15 @@ std::int64_t View::end_of_range(const Options& options, const Bindings& bindings
 
 void View::run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace& workspace,
                Tally& tally) const {
-  Bindings own = slice(*model_, bindings, range);
+  Memory& memory = memory_of(workspace);
+  Bindings& own = memory.own;
+  slice(*model_, bindings, range, own);
   const Sums sums(*model_, own, 0, range.points);
   sums.replace(own);
   Vector<Tensor> unknowns(model_->variables(Kind::unknown).size());
   if (bindings.unknowns) own.unknowns = &unknowns;
   const bool whole = range.points == bindings.points;
-  Tally found = Evaluation(*this, whole ? plan.options() : plan.options().in_one_thread(), own, workspace).run();
+  Tally found = Evaluation(*this, whole ? plan.options() : plan.options().in_one_thread(), own, memory).run();
   found.shift(range.begin);
   tally.add(found);
   if (bindings.unknowns) {

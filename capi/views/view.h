@@ -31,8 +31,10 @@ class View final : public Route {
   };
 
  private:
+  struct Memory;
   class Evaluation;
 
+  static Memory& memory_of(Workspace& workspace);
   Boundary boundary();
   void add_rules(Kind kind, std::vector<Derivative>& listed, std::vector<Rule>& rules) const;
   bool is_direct(std::int64_t made) const;

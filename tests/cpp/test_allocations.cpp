@@ -91,10 +91,10 @@ struct Bound {
   neml2_call* call = nullptr;
   std::vector<Array> inputs, outputs;
 
-  Bound(const std::string& name, std::vector<Array> in, std::vector<Array> out, std::int64_t points)
+  Bound(const std::string& name, std::vector<Array> in, std::vector<Array> out, std::int64_t points,
+        neml2_source source = {})
       : inputs(std::move(in)), outputs(std::move(out)) {
     const std::string path = artifact(name);
-    neml2_source source{};
     source.size = sizeof source;
     source.path = path.c_str();
     expect(neml2_model_open(&model, &source) == NEML2_OK, "load " + name);
@@ -159,6 +159,21 @@ void an_implicit_model(std::int64_t points) {
   expect_nothing_taken(bound, points, "viscoplasticity at " + std::to_string(points) + " points");
 }
 
+void a_view(std::int64_t points) {
+  neml2_source source{};
+  source.strain_measure = NEML2_STRAIN_LOGARITHMIC;
+  source.material_axes = 1;
+  Bound bound("elasticity",
+              {{"deformation_gradient", 9, {1.1, 0.2, 0, 0, 0.9, 0.1, 0, 0, 1}},
+               {"material_axes", 9, {0, 1, 0, -1, 0, 0, 0, 0, 1}}},
+              {{"pk1_stress", 9, {}}}, points, source);
+  std::vector<double> block(static_cast<std::size_t>(81 * points));
+  expect(neml2_call_bind_derivative(bound.call, NEML2_INPUT, "pk1_stress", "deformation_gradient", block.data(),
+                                    NEML2_FLOAT64, 81) == 0,
+         "bind the tangent");
+  expect_nothing_taken(bound, points, "large strain at " + std::to_string(points) + " points");
+}
+
 }  // namespace
 
 int main() {
@@ -170,6 +185,7 @@ int main() {
   for (std::int64_t points : {1, 7, 300, 5000}) {
     an_explicit_model(points);
     its_jacobian(points);
+    a_view(points);
   }
   for (std::int64_t points : {1, 7, 300}) an_implicit_model(points);
   return 0;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from differences import central_differences
 from numpy.typing import NDArray
 from states import recorded
 
-from neml2_capi import ConvergenceError, Model, mandel
+from neml2_capi import ConvergenceError, Device, Model, Scheduler, drive, mandel
 from neml2_capi.errors import FatalError, UnknownNameError
 
 Array = NDArray[np.float64]
@@ -150,6 +152,8 @@ def stretched(a: float, b: float, c: float) -> Array:
     result: Array = ROTATIONS[1] @ axes @ np.diag([a, b, c]) @ axes.T
     return result
 
+
+AXES = rotation(np.pi / 6).T  # rows: the axes of a material turned by 30 degrees
 
 GAPS = (1e-3, 1e-6, 1e-8, 1e-10, 1e-12, 1e-14, 1e-16)
 GRADIENTS = np.stack(
@@ -319,6 +323,55 @@ def test_a_point_has_the_same_bits_in_any_batch(artifacts: Artifacts) -> None:
             np.testing.assert_array_equal(each[0], blocks["pk1_stress"][name][p])
 
 
+# ---- all that a model can ----
+
+
+def test_a_model_of_float32_takes_large_strain(artifacts: Artifacts) -> None:
+    model = Model(artifacts["elasticity_float32"], dtype="float32", strain_measure="logarithmic")
+    gradient = shear(0.5).astype(model.inputs["deformation_gradient"].dtype)
+    outputs = model(deformation_gradient=gradient)
+    twin = Model(artifacts["elasticity"], strain_measure="logarithmic")
+    expected = twin(deformation_gradient=shear(0.5))["pk1_stress"]
+    np.testing.assert_allclose(outputs["pk1_stress"], expected, rtol=0, atol=1e-6 * E)
+
+
+def test_a_copy_and_a_scheduler_have_the_view(artifacts: Artifacts) -> None:
+    model = Model(artifacts["elasticity"], strain_measure="logarithmic", material_axes=True)
+    gradients = np.stack([shear(0.1 * k) for k in range(10)])
+    inputs = {"deformation_gradient": gradients, "material_axes": AXES}
+    expected = model.forward(inputs)["pk1_stress"]
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.forward(inputs)["pk1_stress"], expected)
+    spread = Model(
+        artifacts["elasticity"],
+        scheduler=Scheduler([Device("cpu", batch_size=3)]),
+        strain_measure="logarithmic",
+        material_axes=True,
+    )
+    np.testing.assert_array_equal(spread.forward(inputs)["pk1_stress"], expected)
+
+
+def test_steps_of_a_call_are_those_of_single_calls(artifacts: Artifacts) -> None:
+    model = Model(artifacts["chaboche"], strain_measure="logarithmic")
+    gradients = np.concatenate([np.eye(3)[np.newaxis], path(6)])[:, np.newaxis]
+    times = 0.1 * np.arange(7)
+    results = drive(model, times, {"deformation_gradient": gradients})
+    expected = np.stack(followed(model, path(6), "pk1_stress"))
+    np.testing.assert_allclose(results["pk1_stress"][1:, 0], expected, rtol=1e-12)
+
+
+def test_a_capsule_holds_the_law_that_failed(artifacts: Artifacts, tmp_path: Path) -> None:
+    model = Model(artifacts["isotropic_hardening"], strain_measure="logarithmic")
+    model.options.update({"capsule": str(tmp_path), "miters": 2})
+    inputs = model.state(2).inputs(deformation_gradient=np.stack([shear(0.3)] * 2), t=0.1)
+    with pytest.raises(ConvergenceError):
+        model.forward(inputs)
+    (file,) = tmp_path.glob("*.npz")
+    with np.load(file) as arrays:
+        assert any("strain" in name for name in arrays)
+        assert not any("deformation_gradient" in name for name in arrays)
+
+
 # ---- what is refused ----
 
 
@@ -336,8 +389,6 @@ def test_what_does_not_fit_is_told(artifacts: Artifacts) -> None:
 
 
 # ---- material axes ----
-
-AXES = rotation(np.pi / 6).T  # rows: the axes of a material turned by 30 degrees
 
 
 def turned(model: Model, name: str, value: Array, turn: Array) -> Array:

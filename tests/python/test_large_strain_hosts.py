@@ -225,47 +225,29 @@ FACTORS = np.array([1, 1, 1, np.sqrt(2), np.sqrt(2), np.sqrt(2)])
 
 
 def umat(
-    library: Path, before: Array, now: Array, stress: Array, statev: Array, turn: Array, time: float
+    library: Path,
+    before: Array,
+    now: Array,
+    stress: Array,
+    statev: Array,
+    turn: Array,
+    time: float,
+    *,
+    dstran: Array | None = None,
+    props: Array = PROPS,
 ) -> tuple[Array, float]:
     """A step of 1 s, in place. DDSDDE and PNEWDT."""
-    ddsdde, pnewdt = np.zeros((6, 6), order="F"), np.ones(1)
-    integers = {
-        name: ctypes.c_int(value)
-        for name, value in (
-            ("ndi", 3),
-            ("nshr", 3),
-            ("ntens", 6),
-            ("nstatv", statev.size),
-            ("nprops", 2),
-        )
-    }
-    zeros = np.zeros(9)
-    keep = [
-        np.array([time, time]),
-        np.ones(1),
-        np.asfortranarray(turn),
-        np.asfortranarray(before),
-        np.asfortranarray(now),
-    ]
-    time_, dtime, drot, dfgrd0, dfgrd1 = keep
-    name = ctypes.create_string_buffer(b"STEEL".ljust(80))
-    arguments: list[Any] = [stress, statev, ddsdde, *[zeros] * 9, time_, dtime, *[zeros] * 4]
-    arguments += [
-        name,
-        integers["ndi"],
-        integers["nshr"],
-        integers["ntens"],
-        integers["nstatv"],
-        PROPS,
-        integers["nprops"],
-    ]
-    arguments += [zeros, drot, pnewdt, zeros, dfgrd0, dfgrd1]
-    ctypes.CDLL(str(library)).umat_(
-        *(
-            ctypes.c_void_p(a.ctypes.data) if isinstance(a, np.ndarray) else ctypes.byref(a)
-            for a in arguments
-        )
+    zeros, dtime, pnewdt = np.zeros(9), np.ones(1), np.ones(1)
+    ddsdde = np.zeros((6, 6), order="F")
+    drot, dfgrd0, dfgrd1 = (np.asfortranarray(each) for each in (turn, before, now))
+    ndi, nshr, ntens, nstatv, nprops = (
+        np.array(size, np.int32) for size in (3, 3, 6, statev.size, props.size)
     )
+    name = np.frombuffer(b"STEEL".ljust(80), np.uint8)
+    arguments = [stress, statev, ddsdde, *[zeros] * 8, zeros if dstran is None else dstran]
+    arguments += [np.array([time, time]), dtime, *[zeros] * 4, name, ndi, nshr, ntens, nstatv]
+    arguments += [props, nprops, zeros, drot, pnewdt, zeros, dfgrd0, dfgrd1]
+    ctypes.CDLL(str(library)).umat_(*(ctypes.c_void_p(a.ctypes.data) for a in arguments))
     return ddsdde, float(pnewdt[0])
 
 
