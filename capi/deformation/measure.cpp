@@ -39,8 +39,7 @@ Deformation::Deformation(Measure measure, const Matrix& gradient)
     : measure_(measure),
       gradient_(gradient),
       volume_(determinant(gradient)),
-      spectrum_(measure == Measure::green_lagrange ? unit : gradient),  // which needs no axes
-      turn_(turn_of_six(spectrum_.vectors)) {}
+      spectrum_(measure == Measure::green_lagrange ? unit : gradient) {}  // which needs no axes
 
 Six Deformation::strain() const {
   if (measure_ == Measure::green_lagrange) {
@@ -51,7 +50,26 @@ Six Deformation::strain() const {
     return to_six(green);
   }
   const auto& e = spectrum_.logarithms;
-  return product<6, 6, 1>(turn_, Six{e[0], e[1], e[2], 0, 0, 0});
+  return in_reference({e[0], 0, 0, 0, e[1], 0, 0, 0, e[2]});
+}
+
+// From the axes of the stretches, and to them.
+Six Deformation::in_reference(const Matrix& tensor) const {
+  return to_six(multiply(multiply(spectrum_.vectors, tensor), transpose(spectrum_.vectors)));
+}
+Matrix Deformation::in_stretches(const Six& tensor) const {
+  return multiply(multiply(transpose(spectrum_.vectors), to_matrix(tensor)), spectrum_.vectors);
+}
+
+// Multiplies the components in the axes of the stretches.
+Six Deformation::scaled(const Six& tensor, const Six& factors) const {
+  Matrix t = in_stretches(tensor);
+  for (std::size_t c = 0; c < 6; ++c) {
+    const std::size_t above = 3 * row_of[c] + column_of[c], below = 3 * column_of[c] + row_of[c];
+    t[above] *= factors[c];
+    if (above != below) t[below] *= factors[c];
+  }
+  return in_reference(t);
 }
 
 Dense<6, 9> Deformation::strain_slope() const {
@@ -63,7 +81,7 @@ Dense<6, 9> Deformation::strain_slope() const {
   const auto& c = spectrum_.values;
   const Six differences =
       by_component([&](std::size_t i, std::size_t j) { return difference_of_logarithm(c[i], c[j]); });
-  return product<6, 6, 9>(turned(turn_, differences), slope);
+  return product<6, 6, 9>(turned(turn_of_six(spectrum_.vectors), differences), slope);
 }
 
 // d S / d T in the axes of the stretches, where it is diagonal, with the second Piola-Kirchhoff stress S and the law's T.
@@ -73,10 +91,6 @@ Six Deformation::factors_to_second() const {
     return measure_ == Measure::logarithmic ? 2 * difference_of_logarithm(c[i], c[j])
                                             : volume_ / std::sqrt(c[i] * c[j]);
   });
-}
-
-Dense<6, 6> Deformation::of_law_to_second() const {
-  return measure_ == Measure::green_lagrange ? turn_of_six(unit) : turned(turn_, factors_to_second());
 }
 
 Six Deformation::stress_of_law(Stress given, const Dense<9, 1>& stress) const {
@@ -94,43 +108,51 @@ Six Deformation::stress_of_law(Stress given, const Dense<9, 1>& stress) const {
   if (measure_ == Measure::green_lagrange) return second;
   Six factors = factors_to_second();
   for (double& each : factors) each = 1 / each;
-  return product<6, 6, 1>(turned(turn_, factors), second);
+  return scaled(second, factors);
 }
 
 Six Deformation::second_piola(const Six& of_law) const {
   if (measure_ == Measure::green_lagrange) return of_law;
-  return product<6, 6, 1>(of_law_to_second(), of_law);
+  return scaled(of_law, factors_to_second());
 }
 
-// d S / d C, where T stays: column by column in the axes of the stretches.
-Dense<6, 6> Deformation::second_slope(const Six& of_law) const {
-  if (measure_ == Measure::green_lagrange) return {};
-  const Dense<6, 6> back = transposed<6, 6>(turn_);
-  const Matrix t = to_matrix(product<6, 6, 1>(back, of_law));
+// d S / d C, where T stays: column by column in the axes of the stretches, then turned.
+Dense<6, 6> Deformation::second_slope(const Six& of_law, const Dense<6, 6>& turn) const {
+  const Matrix t = in_stretches(of_law);
   const auto& c = spectrum_.values;
+  double second[27] = {};
   const double s[] = {std::sqrt(c[0]), std::sqrt(c[1]), std::sqrt(c[2])};
+  if (measure_ == Measure::logarithmic)
+    for (std::size_t i = 0; i < 3; ++i)
+      for (std::size_t j = i; j < 3; ++j)
+        for (std::size_t k = j; k < 3; ++k) {
+          const double f = 2 * difference_of_logarithm(c[i], c[j], c[k]);
+          for (const std::size_t at : {9 * i + 3 * j + k, 9 * i + 3 * k + j, 9 * j + 3 * i + k, 9 * j + 3 * k + i,
+                                       9 * k + 3 * i + j, 9 * k + 3 * j + i})
+            second[at] = f;
+        }
   Dense<6, 6> slope;
   for (std::size_t column = 0; column < 6; ++column) {
     Six basis{};
     basis[column] = 1;
     const Matrix b = to_matrix(basis);
-    Matrix x{};
-    for (std::size_t i = 0; i < 3; ++i)
-      for (std::size_t j = 0; j < 3; ++j) {
-        for (std::size_t k = 0; k < 3; ++k)
-          if (measure_ == Measure::logarithmic) {
-            x[3 * i + j] += 2 * difference_of_logarithm(c[i], c[k], c[j]) *
-                            (t[3 * i + k] * b[3 * k + j] + b[3 * i + k] * t[3 * k + j]);
-          } else {  // J U^-1 T U^-1, by the difference -1 / (s s' (s + s')) of 1 / sqrt, and by J
-            x[3 * i + j] -= volume_ * (b[3 * i + k] * t[3 * k + j] / (s[i] * s[k] * (s[i] + s[k]) * s[j]) +
-                                       t[3 * i + k] * b[3 * k + j] / (s[k] * s[j] * (s[k] + s[j]) * s[i]));
-            x[3 * i + j] += volume_ * t[3 * i + j] / (s[i] * s[j]) * b[4 * k] / (2 * c[k]);
-          }
-      }
-    const Six six = to_six(x);
+    Six six;
+    for (std::size_t row = 0; row < 6; ++row) {
+      const std::size_t i = row_of[row], j = column_of[row];
+      double x = 0;
+      for (std::size_t k = 0; k < 3; ++k)
+        if (measure_ == Measure::logarithmic) {
+          x += second[9 * i + 3 * k + j] * (t[3 * i + k] * b[3 * k + j] + b[3 * i + k] * t[3 * k + j]);
+        } else {  // J U^-1 T U^-1, by the difference -1 / (s s' (s + s')) of 1 / sqrt, and by J
+          x -= volume_ * (b[3 * i + k] * t[3 * k + j] / (s[i] * s[k] * (s[i] + s[k]) * s[j]) +
+                          t[3 * i + k] * b[3 * k + j] / (s[k] * s[j] * (s[k] + s[j]) * s[i]));
+          x += volume_ * t[3 * i + j] / (s[i] * s[j]) * b[4 * k] / (2 * c[k]);
+        }
+      six[row] = x * factor_of[row];
+    }
     for (std::size_t i = 0; i < 6; ++i) slope[6 * i + column] = six[i];
   }
-  return product<6, 6, 6>(turn_, product<6, 6, 6>(slope, back));
+  return product<6, 6, 6>(turn, product<6, 6, 6>(slope, transposed<6, 6>(turn)));
 }
 
 // d stress / d S, where F stays.
@@ -149,17 +171,25 @@ Dense<9, 6> Deformation::second_to(Stress wanted) const {
 }
 
 Dense<9, 1> Deformation::stress(Stress wanted, const Six& of_law) const {
-  return product<9, 6, 1>(second_to(wanted), second_piola(of_law));
+  const Six second = second_piola(of_law);
+  Dense<9, 1> all{};
+  if (wanted == Stress::pk1) return multiply(gradient_, to_matrix(second));
+  Six six = second;
+  if (wanted != Stress::pk2) six = to_six(multiply(multiply(gradient_, to_matrix(second)), transpose(gradient_)));
+  for (std::size_t i = 0; i < 6; ++i) all[i] = wanted == Stress::cauchy ? six[i] / volume_ : six[i];
+  return all;
 }
 
 Deformation::Slopes Deformation::stress_slopes(Stress wanted, const Six& of_law) const {
-  const Dense<6, 6> to_second = of_law_to_second();
   const Six second = second_piola(of_law);
   const Dense<9, 6> from_second = second_to(wanted);
-  Slopes slopes;
-  slopes.by_law = product<9, 6, 6>(from_second, to_second);
-  slopes.by_gradient =
-      product<9, 6, 9>(from_second, product<6, 6, 9>(second_slope(of_law), slope_of_right_tensor(gradient_)));
+  Slopes slopes{from_second, {}};
+  if (measure_ != Measure::green_lagrange) {
+    const Dense<6, 6> turn = turn_of_six(spectrum_.vectors);
+    slopes.by_law = product<9, 6, 6>(from_second, turned(turn, factors_to_second()));
+    slopes.by_gradient = product<9, 6, 9>(
+        from_second, product<6, 6, 9>(second_slope(of_law, turn), slope_of_right_tensor(gradient_)));
+  }
   if (wanted == Stress::pk2) return slopes;
   const Matrix s = to_matrix(second), first = multiply(gradient_, s);
   auto& by = slopes.by_gradient;

@@ -43,16 +43,17 @@ class Deformation {
 
  private:
   Six second_piola(const Six& of_law) const;
+  Six in_reference(const Matrix& tensor) const;
+  Matrix in_stretches(const Six& tensor) const;
+  Six scaled(const Six& tensor, const Six& factors) const;
   Six factors_to_second() const;
-  Dense<6, 6> of_law_to_second() const;
-  Dense<6, 6> second_slope(const Six& of_law) const;
+  Dense<6, 6> second_slope(const Six& of_law, const Dense<6, 6>& turn) const;
   Dense<9, 6> second_to(Stress wanted) const;
 
   Measure measure_;
   Matrix gradient_;
   double volume_;
   Spectrum spectrum_;
-  Dense<6, 6> turn_;  // of a tensor in the axes of the stretches, to the reference axes
 };
 
 // d strain of the law / dF becomes other slopes by how F moves: with a symmetric rate of deformation D, dF = D F; with

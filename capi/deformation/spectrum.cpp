@@ -15,8 +15,8 @@ void annihilate(Matrix& a, Matrix& vectors, std::size_t p, std::size_t q) {
     return;
   }
   const double ratio = (a[4 * q] - a[4 * p]) / (2 * off);
-  const double t = std::copysign(1.0, ratio) / (std::abs(ratio) + std::hypot(1.0, ratio));
-  const double c = 1 / std::hypot(1.0, t), s = t * c;
+  const double t = std::copysign(1.0, ratio) / (std::abs(ratio) + std::sqrt(1 + ratio * ratio));
+  const double c = 1 / std::sqrt(1 + t * t), s = t * c;
   const std::size_t r = 3 - p - q;
   const double rp = a[3 * r + p], rq = a[3 * r + q];
   a[4 * p] -= t * off;

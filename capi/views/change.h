@@ -50,7 +50,7 @@ class Change {
 
   // Makes the inputs of the law of what is taken, and the slopes `of_input`. Returns why there are none, or nothing.
   virtual std::string before(Point& point, bool with_slopes) const = 0;
-  // Makes the outputs of what the law gave, and the slopes `of_law` and `direct`.
+  // Makes the outputs of what the law gave, and all slopes.
   virtual void after(Point& point, bool with_slopes) const = 0;
 
  protected:

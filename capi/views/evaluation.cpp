@@ -268,7 +268,7 @@ Tally View::Evaluation::run() {
   std::string reason;
   for (std::int64_t p = 0; p < own_.points; ++p) {
     load_taken(p);
-    std::string why = change().before(memory_.point, slopes_);
+    std::string why = change().before(memory_.point, any_bound(own_.tangents));
     if (why.empty()) {
       give(p);
       continue;
@@ -294,7 +294,6 @@ void View::Evaluation::make(std::int64_t p) {
   const bool failed = has_failed(status(p));
   if (failed && !own_.mark_failed) return;
   load_taken(p);
-  if (!failed) change().before(point, slopes_);
   for (std::size_t m = 0; m < wanted_.size(); ++m) {
     const std::int64_t of = change().made()[m].of_law;
     if (of < 0) continue;

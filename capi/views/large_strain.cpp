@@ -73,7 +73,9 @@ void LargeStrain::after(Point& point, bool with_slopes) const {
   assign(point.made[1], of.stress(stress_, of_law), size);
   if (!with_slopes) return;
   const Deformation::Slopes slopes = of.stress_slopes(stress_, of_law);
-  point.direct[0].set(6, 9, of.strain_slope().data());
+  const auto of_strain = of.strain_slope();
+  point.of_input[0].set(6, 9, of_strain.data());
+  point.direct[0].set(6, 9, of_strain.data());
   point.of_law[1].set(size, 6, slopes.by_law.data());
   point.direct[1].set(size, 9, slopes.by_gradient.data());
 }

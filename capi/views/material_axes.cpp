@@ -93,6 +93,8 @@ std::string MaterialAxes::before(Point& point, bool with_slopes) const {
 }
 
 void MaterialAxes::after(Point& point, bool with_slopes) const {
+  for (std::size_t k = 0; with_slopes && k < taken_kinds_.size(); ++k)
+    set(point.of_input[k], turn_of(taken_kinds_[k], axes_of(point)));
   const Matrix back = deformation::transpose(axes_of(point));
   for (std::size_t m = 0; m < made_kinds_.size(); ++m) {
     const Vector<double> turn = turn_of(made_kinds_[m], back);
