@@ -187,8 +187,8 @@ Deformation::Slopes Deformation::stress_slopes(Stress wanted, const Six& of_law)
   if (measure_ != Measure::green_lagrange) {
     const Dense<6, 6> turn = turn_of_six(spectrum_.vectors);
     slopes.by_law = product<9, 6, 6>(from_second, turned(turn, factors_to_second()));
-    slopes.by_gradient = product<9, 6, 9>(
-        from_second, product<6, 6, 9>(second_slope(of_law, turn), slope_of_right_tensor(gradient_)));
+    slopes.by_gradient =
+        product<9, 6, 9>(from_second, product<6, 6, 9>(second_slope(of_law, turn), slope_of_right_tensor(gradient_)));
   }
   if (wanted == Stress::pk2) return slopes;
   const Matrix s = to_matrix(second), first = multiply(gradient_, s);

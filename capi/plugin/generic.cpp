@@ -197,6 +197,8 @@ int integrate(BehaviourData* data, std::int32_t hypothesis) {
   try {
     const Mapping& map = only_material().mapping;
     if (map.strain_measure.empty()) return evaluate(*data, hypothesis);
+    if (hypothesis != NEML2_TRIDIMENSIONAL)
+      refuse("a law with a strain measure is evaluated in three dimensions: load the hypothesis Tridimensional.");
     return evaluate_large(*data, map, [](const BehaviourData& d) { return evaluate(d, NEML2_TRIDIMENSIONAL); });
   } catch (const std::exception& error) {
     tell(*data, words_of(error));

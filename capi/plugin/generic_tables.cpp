@@ -123,6 +123,8 @@ void add_states(const Mapping& map, std::int32_t number, unsigned short& count, 
     NEML2_TemperatureRemovedFromExternalStateVariables = !map.temperature.empty();
     if (map.symmetry == "orthotropic") NEML2_SymmetryType = NEML2_ElasticSymmetryType = 1;
     if (!map.strain_measure.empty()) show_large_strain();
+    // F, and the rotations of tensors, are of three dimensions.
+    if (NEML2_SymmetryType == 1 || !map.strain_measure.empty()) NEML2_nModellingHypotheses = 1;
     NEML2_ComputesInternalEnergy = !map.stored_energy.empty();
     NEML2_ComputesDissipatedEnergy = !map.dissipated_energy.empty();
     for (const Variable& parameter : map.parameters)

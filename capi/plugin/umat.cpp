@@ -174,6 +174,9 @@ void evaluate_large(const Arguments& a, const Material& m) {
   if (!host.turns)
     refuse(std::string("the mapping has a strain measure, and ") + host.name +
            " passes no deformation gradient for it: make the library without.");
+  if (a.ndi != 3)
+    refuse("a law with a strain measure is for solids, plane strain and axisymmetric elements, of NDI = 3; it is " +
+           std::to_string(a.ndi) + ".");
   const Convention& c = *host.convention;
   const int six = 6, shears = 3;
   const Matrix before = matrix_of(a.dfgrd0), now = matrix_of(a.dfgrd1), turn = matrix_of(a.drot);

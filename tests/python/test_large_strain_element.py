@@ -1,4 +1,4 @@
-"""A brick of eight nodes under large strain: stresses of closed forms, and Newton's method at its order."""
+"""A brick of eight nodes under large strain, beside closed forms, by Newton's method."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def gradients(point: Array) -> Array:
 SHAPES = np.stack([gradients(point) for point in POINTS])  # (8 points, 8 nodes, 3)
 
 
-def solve(model: Model, inputs: Any, prescribed: Array, values: Array) -> tuple[Array, list[float], Any]:
+def solve(
+    model: Model, inputs: Any, prescribed: Array, values: Array
+) -> tuple[Array, list[float], Any]:
     """Displacements with some prescribed, by Newton's method; the residuals, and the outputs."""
     u, residuals = np.zeros(24), []
     u[prescribed] = values
@@ -41,7 +43,9 @@ def solve(model: Model, inputs: Any, prescribed: Array, values: Array) -> tuple[
         outputs, blocks = model.jacobian(inputs(F))
         P, tangent = outputs["pk1_stress"], blocks["pk1_stress"]["deformation_gradient"]
         force = WEIGHT * np.einsum("piJ,paJ->ai", P, SHAPES).ravel()
-        stiffness = WEIGHT * np.einsum("paJ,piJkL,pbL->aibk", SHAPES, tangent, SHAPES).reshape(24, 24)
+        stiffness = WEIGHT * np.einsum("paJ,piJkL,pbL->aibk", SHAPES, tangent, SHAPES).reshape(
+            24, 24
+        )
         residuals.append(float(np.linalg.norm(force[free])))
         if residuals[-1] < 1e-9 * E * 1e-3:
             break
@@ -61,9 +65,7 @@ def test_a_brick_of_hencky_is_pulled_to_twice_its_length(artifacts: Artifacts) -
     model = Model(artifacts["elasticity_parameters"], strain_measure="logarithmic")
     model["elasticity.E"], model["elasticity.nu"] = E, NU
     prescribed, values = pulled(2.0)
-    u, residuals, outputs = solve(
-        model, lambda F: {"deformation_gradient": F}, prescribed, values
-    )
+    u, residuals, outputs = solve(model, lambda F: {"deformation_gradient": F}, prescribed, values)
     expected = np.zeros((3, 3))
     expected[0, 0] = E * np.log(2.0) / 2.0
     np.testing.assert_allclose(outputs["pk1_stress"], np.tile(expected, (8, 1, 1)), atol=1e-7 * E)

@@ -180,6 +180,7 @@ def test_tables_of_mgis_tell_a_behaviour_of_large_strain(steel: Path) -> None:
     assert table(ctypes.c_char_p, "Gradients") == b"DeformationGradient"
     assert table(ctypes.c_int, "GradientsTypes") == 3
     assert table(ctypes.c_ushort, "SymmetryType") == 0
+    assert table(ctypes.c_ushort, "nModellingHypotheses") == 1
 
 
 # ---- material axes of MGIS ----
@@ -244,7 +245,13 @@ def umat(
         np.array(size, np.int32) for size in (3, 3, 6, statev.size, props.size)
     )
     name = np.frombuffer(b"STEEL".ljust(80), np.uint8)
-    arguments = [stress, statev, ddsdde, *[zeros] * 8, zeros if dstran is None else dstran]
+    arguments: list[Any] = [
+        stress,
+        statev,
+        ddsdde,
+        *[zeros] * 8,
+        zeros if dstran is None else dstran,
+    ]
     arguments += [np.array([time, time]), dtime, *[zeros] * 4, name, ndi, nshr, ntens, nstatv]
     arguments += [props, nprops, zeros, drot, pnewdt, zeros, dfgrd0, dfgrd1]
     ctypes.CDLL(str(library)).umat_(*(ctypes.c_void_p(a.ctypes.data) for a in arguments))

@@ -46,8 +46,8 @@ def law(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return matrix @ strain
 
     folder = tmp_path_factory.mktemp("orthotropic") / "steel"
-    declared = {"inputs": {"strain": "SR2"}, "outputs": {"stress": "SR2"}}
-    export.model(elasticity, folder, **declared, kernels="only")
+    variables = ({"strain": "SR2"}, {"stress": "SR2"})
+    export.model(elasticity, folder, inputs=variables[0], outputs=variables[1], kernels="only")
     return folder
 
 
@@ -74,7 +74,9 @@ def test_umat_with_an_orientation(law: Path, tmp_path: Path) -> None:
     stress, unit = np.zeros(6), np.eye(3)
     dstran = (local * FACTORS)[SIX]
     props = np.zeros(1)
-    ddsdde, _ = umat(library, unit, unit, stress, np.zeros(1), unit, 0.0, dstran=dstran, props=props)
+    ddsdde, _ = umat(
+        library, unit, unit, stress, np.zeros(1), unit, 0.0, dstran=dstran, props=props
+    )
     there = turned(stress[SIX] * FACTORS, AXES)
     np.testing.assert_allclose(there, stiffness_there() @ STRAIN, rtol=0, atol=1e-9)
     expected = (STIFFNESS / FACTORS[:, np.newaxis] / FACTORS)[SIX][:, SIX]
