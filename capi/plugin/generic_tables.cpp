@@ -55,9 +55,6 @@ EXPORT const char *NEML2_Gradients[] = {"Strain"}, *NEML2_ThermodynamicForces[] 
 EXPORT int NEML2_GradientsTypes[] = {1}, NEML2_ThermodynamicForcesTypes[] = {1};
 EXPORT unsigned short NEML2_nTangentOperatorBlocks = 2;
 EXPORT const char* NEML2_TangentOperatorBlocks[] = {"Stress", "Strain"};
-EXPORT unsigned short NEML2_nParameters = 0;
-EXPORT const char* NEML2_Parameters[] = {nullptr};
-EXPORT int NEML2_ParametersTypes[] = {0};
 
 EXPORT unsigned short NEML2_TemperatureRemovedFromExternalStateVariables = 0;
 EXPORT unsigned short NEML2_nMaterialProperties = 0, NEML2_nInternalStateVariables = 0;

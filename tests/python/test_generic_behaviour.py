@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +16,7 @@ from native import PREBUILT
 
 from neml2_capi import Model
 from neml2_capi.plugin import make
+from neml2_capi.umat import draft
 
 pytestmark = pytest.mark.native
 
@@ -211,3 +216,84 @@ def test_a_law_that_solves_for_its_rate_has_operators(
     result = flowing.call(4, LOADED, dt=0)
     assert result.status == 1, result.message
     np.testing.assert_allclose(result.operator, hooke(), rtol=0, atol=1e-4 * 200e3)
+
+
+# ---- parameters ----
+
+
+def test_parameters_are_set_by_name_and_hold_from_then_on(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A constant that the mapping leaves out of the properties, and options of the solver."""
+    mapping, library = tmp_path / "steel.nml", tmp_path / "libsteel.so"
+    lines = draft(HARDENING).splitlines()
+    mapping.write_text("\n".join(line for line in lines if "yield_stress" not in line))
+    make(HARDENING, library, mapping=mapping)
+    point, loading = Point(library, np.array([200e3])), ctypes.CDLL(str(library))
+    number, count, size = (
+        getattr(loading, f"NEML2_set{kind}Parameter") for kind in ("", "UnsignedShort", "Integer")
+    )
+    number.argtypes = [ctypes.c_char_p, ctypes.c_double]
+    assert point.table("nParameters") == 4
+    names = (ctypes.c_char_p * 4).in_dll(loading, "NEML2_Parameters")
+    assert list(names) == [b"atol", b"rtol", b"miters", b"rescue"]
+    before = point.call(4, LOADED)
+    assert number(b"yield_stress", 1e6) == 1
+    after = point.call(4, LOADED)
+    np.testing.assert_allclose(after.forces, hooke() @ LOADED, rtol=1e-10, atol=1e-8)
+    assert before.forces[0] < 0.9 * after.forces[0]
+    assert number(b"yield_stress", 150.0) == 1
+    np.testing.assert_array_equal(point.call(4, LOADED).forces, before.forces)
+
+    assert count(b"miters", 2) == 1 and size(b"rescue", 0) == 1
+    assert point.call(4, LOADED).status == -1
+    assert count(b"miters", 50) == 1
+    np.testing.assert_array_equal(point.call(4, LOADED).forces, before.forces)
+
+    assert not capfd.readouterr().err
+    for name, value, told in (
+        (b"E", 1.0, "is a material property"),
+        (b"sy", 1.0, "'sy'"),
+        (b"yield_stress", np.nan, "is nan"),
+        (b"atol", -1.0, "must lie between"),
+        (None, 1.0, "null pointer"),
+    ):
+        assert number(name, value) == 0
+        assert told in capfd.readouterr().err
+    np.testing.assert_array_equal(point.call(4, LOADED).forces, before.forces)
+
+
+# ---- restart ----
+
+JOB = """
+import sys
+from pathlib import Path
+import numpy as np
+from generic_host import Point
+
+library, file, first, last = sys.argv[1:]
+kept = dict(np.load(file)) if Path(file).exists() else {}
+point = Point(Path(library), np.array([200e3, 150.0]), **kept)
+for step in range(int(first), int(last)):
+    point = point.after(1e-3 * np.sin(step + 1.0) * np.array([4, -1.2, -1.2, 0.4, 0, 0]))
+np.savez(file, states=point.states, strain=point.strain, forces=point.forces)
+"""
+
+
+def test_a_host_that_restarts_by_its_states_has_the_same_bits(
+    loaded: Point, tmp_path: Path
+) -> None:
+    """A process for every three steps: the library keeps nothing but what the host saves."""
+    path = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+
+    def run(file: str, first: int, last: int) -> None:
+        words = [sys.executable, "-c", JOB, str(loaded.library), file, str(first), str(last)]
+        subprocess.run(words, check=True, cwd=tmp_path, env=path)
+
+    run("whole.npz", 0, 9)
+    for first in (0, 3, 6):
+        run("part.npz", first, first + 3)
+    whole, part = np.load(tmp_path / "whole.npz"), np.load(tmp_path / "part.npz")
+    for name in ("states", "strain", "forces"):
+        np.testing.assert_array_equal(part[name], whole[name])
+    assert whole["states"].any()
