@@ -9,15 +9,12 @@ import sys
 from pathlib import Path
 
 from tools.environments import Environment, has_torch, prepare, requirements
-from tools.matrix import matrix
+from tools.matrix import matrix as matrix
 from tools.native import configured, slowest
 from tools.platforms import PLATFORMS, platform_wheel
 from tools.process import CACHE, ROOT, Command, Failure, jobs, openly, quietly
-from tools.testing import test
+from tools.testing import test as test
 from tools.wheel import built_wheel, repaired_wheel, source_distribution
-
-__all__ = ["bench", "build", "check", "demo", "docs", "fuzz", "generate", "matrix", "models"]
-__all__ += ["site", "test", "wheel"]
 
 ARTIFACTS = ROOT / "examples" / "artifacts"
 

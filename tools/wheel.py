@@ -13,7 +13,7 @@ from tools.process import CACHE, ROOT, Command, quietly
 _SOURCES = ("CMakeLists.txt", "LICENSE", "pyproject.toml", "cmake", "capi", "include", "neml2_capi")
 _SUFFIXES = {
     *(".txt", ".md", ".toml", ".cmake", ".in", ".cpp", ".hpp", ".h", ".map", ".f90", ".py"),
-    *(".typed", ".i", ""),
+    *(".typed", ".i", ".inc", ".cl", ""),
 }
 
 

@@ -148,9 +148,19 @@ void run_law(graph::DeviceQueue& queue, std::int64_t points, const LawMemory& me
   const std::int64_t vary = parameters_vary;
   const auto of = [](const auto& value) { return graph::DeviceArgument{&value, sizeof value}; };
   queue.launch(graph::Kernel::update, points,
-               std::array{of(points), of(memory.inputs), of(memory.parameters), of(vary), of(memory.outputs),
-                          of(memory.tangent), of(memory.reports), of(memory.norms), of(settings.atol),
-                          of(settings.rtol), of(settings.divtol), of(settings.miters)});
+               std::array{
+                   of(points),
+                   of(memory.inputs),
+                   of(memory.parameters),
+                   of(vary),
+                   of(memory.outputs),
+                   of(memory.tangent),
+                   of(memory.reports),
+                   of(memory.norms),
+#define NEML2_CRITERION(type, name, initial, meaning) of(settings.name),
+#include "neml2_capi/header/text/criteria.inc"
+#undef NEML2_CRITERION
+               });
 }
 
 bool needs_tangent(const model::Request& request) { return request.blocks || request.jvps || request.adjoints; }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <limits>
 #include <string>
+#include <type_traits>
 
 #include "capi/base/error.h"
 #include "capi/base/locks.h"
@@ -39,9 +40,15 @@ const Options::Info& find(std::string_view name, bool text) {
               join("There is no option '", name, "'", did_you_mean(name, listed), " The options are ", names, "."));
 }
 
-}  // namespace
-
-namespace {
+// The object that a pointer to a member is of.
+template <class T, class Own, class Newton>
+Own& owner_of(T Options::*, Own& own, Newton&) {
+  return own;
+}
+template <class T, class Own, class Newton>
+Newton& owner_of(T newton::Settings::*, Own&, Newton& newton) {
+  return newton;
+}
 
 constinit locks::Lazy<const std::vector<Options::Info>> infos;
 
@@ -49,23 +56,24 @@ constinit locks::Lazy<const std::vector<Options::Info>> infos;
 
 const std::vector<Options::Info>& Options::all() {
   return infos.get([] {
+    using Newton = newton::Settings;
     return std::vector<Info>{
-        {"atol", &Options::atol_, 0, unbounded, false, nullptr, {}},
-        {"rtol", &Options::rtol_, 0, unbounded, false, nullptr, {}},
-        {"divtol", &Options::divtol_, 1, unbounded, false, nullptr, {}},
-        {"miters", &Options::miters_, 1, most_iterations, true, nullptr, {}},
-        {"ls_type", &Options::ls_type_, 0, 1, true, "BACKTRACKING STRONG_WOLFE", {"BACKTRACKING", "STRONG_WOLFE"}},
-        {"ls_max_iters", &Options::ls_max_iters_, 1, most_iterations, true, nullptr, {}},
-        {"ls_cutback", &Options::ls_cutback_, 1, unbounded, false, nullptr, {}},
-        {"ls_c", &Options::ls_c_, 0, 1, false, nullptr, {}},
+        {"atol", &Newton::atol, 0, unbounded, false, nullptr, {}},
+        {"rtol", &Newton::rtol, 0, unbounded, false, nullptr, {}},
+        {"divtol", &Newton::divtol, 1, unbounded, false, nullptr, {}},
+        {"miters", &Newton::miters, 1, most_iterations, true, nullptr, {}},
+        {"ls_type", &Newton::strong_wolfe, 0, 1, true, "BACKTRACKING STRONG_WOLFE", {"BACKTRACKING", "STRONG_WOLFE"}},
+        {"ls_max_iters", &Newton::ls_max_iters, 1, most_iterations, true, nullptr, {}},
+        {"ls_cutback", &Newton::ls_cutback, 1, unbounded, false, nullptr, {}},
+        {"ls_c", &Newton::ls_c, 0, 1, false, nullptr, {}},
         {"substep_del_tol", &Options::substep_del_tol_, 0, unbounded, false, nullptr, {}},
-        {"convergence", &Options::convergence_, 0, 1, true, "point batch", {"point", "batch"}},
+        {"convergence", &Newton::whole_batch, 0, 1, true, "point batch", {"point", "batch"}},
         {"collect_history", &Options::collect_history_, 0, 1, true, nullptr, {}},
         {"chunk", &Options::chunk_, 0, most_points, true, nullptr, {}},
         {"threads", &Options::threads_, 0, most_threads, true, nullptr, {}},
         {"kernels", &Options::kernels_, 0, 2, true, "auto off required", {"auto", "off", "required"}},
         {"rescue", &Options::rescue_, 0, most_iterations, true, nullptr, {}},
-        {"capsule", nullptr, 0, 0, false, any_text, {}},
+        {"capsule", {}, 0, 0, false, any_text, {}},
     };
   });
 }
@@ -112,7 +120,7 @@ void Options::set(std::string_view name, double value) {
   if (info.whole && value != std::floor(value))
     throw Error(NEML2_ERROR_ARGUMENT, info.name,
                 join("The option '", name, "' must be a whole number; got ", value, "."));
-  this->*info.value = value;
+  put(info, value);
 }
 
 void Options::set(std::string_view name, std::string_view value) {
@@ -123,19 +131,29 @@ void Options::set(std::string_view name, std::string_view value) {
   }
   for (std::size_t i = 0; i < info.each.size(); ++i)
     if (value == info.each[i]) {
-      this->*info.value = static_cast<double>(i);
+      put(info, static_cast<double>(i));
       return;
     }
   throw Error(NEML2_ERROR_ARGUMENT, info.name,
               join("The option '", name, "' must be one of: ", info.choices, "; got '", value, "'."));
 }
 
-double Options::number(std::string_view name) const { return this->*find(name, false).value; }
+void Options::put(const Info& info, double value) {
+  const auto set = [&](auto& place) { place = static_cast<std::remove_reference_t<decltype(place)>>(value); };
+  std::visit([&](auto place) { set(owner_of(place, *this, newton_).*place); }, info.place);
+}
+
+double Options::value_of(const Info& info) const {
+  const auto get = [&](auto place) { return static_cast<double>(owner_of(place, *this, newton_).*place); };
+  return std::visit(get, info.place);
+}
+
+double Options::number(std::string_view name) const { return value_of(find(name, false)); }
 
 const char* Options::text(std::string_view name) const {
   const Info& info = find(name, true);
   if (info.choices == any_text) return capsule_ ? capsule_->path().c_str() : "";
-  return info.each[static_cast<std::size_t>(this->*info.value)];
+  return info.each[static_cast<std::size_t>(value_of(info))];
 }
 
 Options Options::in_one_thread() const {
@@ -151,26 +169,11 @@ Options Options::without_rescue() const {
 }
 
 Options Options::in_rescue() const {
-  constexpr double trials = 10;  // the least step of a line search is then 1/256 of Newton's
+  constexpr std::int64_t trials = 10;  // the least step of a line search is then 1/256 of Newton's
   Options options = without_rescue();
-  options.in_rescue_ = true;
-  options.ls_max_iters_ = std::max(ls_max_iters_, trials);
+  options.newton_.in_rescue = true;
+  options.newton_.ls_max_iters = std::max(newton_.ls_max_iters, trials);
   return options;
-}
-
-newton::Settings Options::newton() const {
-  newton::Settings settings;
-  settings.atol = atol_;
-  settings.divtol = divtol_;
-  settings.rtol = rtol_;
-  settings.miters = miters();
-  settings.strong_wolfe = ls_type_ == 1;
-  settings.ls_max_iters = static_cast<std::int64_t>(ls_max_iters_);
-  settings.ls_cutback = ls_cutback_;
-  settings.ls_c = ls_c_;
-  settings.whole_batch = whole_batch();
-  settings.in_rescue = in_rescue_;
-  return settings;
 }
 
 }  // namespace neml2_capi::model

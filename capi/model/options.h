@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "capi/artifact/metadata.h"
@@ -23,7 +23,9 @@ class Options {
   // A text is kept as the position of its choice.
   struct Info {
     const char* name;
-    double Options::*value;
+    std::variant<double Options::*, double newton::Settings::*, std::int64_t newton::Settings::*,
+                 bool newton::Settings::*>
+        place;
     double least, greatest;
     bool whole;                     // only whole numbers
     const char* choices;            // of a text: all of them, separated by spaces, or any_text; null for a number
@@ -38,9 +40,9 @@ class Options {
   double number(std::string_view name) const;
   const char* text(std::string_view name) const;
 
-  newton::Settings newton() const;
-  std::int64_t miters() const { return static_cast<std::int64_t>(miters_); }
-  bool whole_batch() const { return convergence_ == 1; }
+  const newton::Settings& newton() const { return newton_; }
+  std::int64_t miters() const { return newton_.miters; }
+  bool whole_batch() const { return newton_.whole_batch; }
   bool collect_history() const { return collect_history_ == 1; }
   double substep_del_tol() const { return substep_del_tol_; }
   // Tells whether the artifact's kernels run: if they can, never, or always.
@@ -57,20 +59,18 @@ class Options {
   // Return the options of these solves, for one thread, and of the points that are left.
   Options in_rescue() const;
   Options without_rescue() const;
-  bool is_rescue() const { return in_rescue_; }
+  bool is_rescue() const { return newton_.in_rescue; }
   // Returns the folder that failed calls are written to; null: nowhere.
   const CapsuleFolder* capsule() const { return capsule_; }
 
  private:
   void set_solver(const artifact::SolverConfig& config);
   void set_threads(std::string_view wanted);
+  void put(const Info& info, double value);
+  double value_of(const Info& info) const;
 
-  double atol_ = 1e-10, rtol_ = 1e-8, divtol_ = std::numeric_limits<double>::max(), miters_ = 25;
-  double ls_type_ = 0, ls_max_iters_ = 1, ls_cutback_ = 2, ls_c_ = 1e-3;
-  double substep_del_tol_ = 1e-6;
-  double convergence_ = 0, collect_history_ = 0, chunk_ = 0, threads_ = 1, kernels_ = 0;
-  double rescue_ = 0;
-  bool in_rescue_ = false;
+  newton::Settings newton_;
+  double substep_del_tol_ = 1e-6, collect_history_ = 0, chunk_ = 0, threads_ = 1, kernels_ = 0, rescue_ = 0;
   const CapsuleFolder* capsule_ = nullptr;
 };
 

@@ -6,10 +6,9 @@
 namespace neml2_capi::newton {
 
 struct Settings {
-  double atol = 1e-10;
-  double rtol = 1e-8;
-  double divtol = __DBL_MAX__;  // a point has failed once |r| > divtol |r0|
-  std::int64_t miters = 25;     // at most miters - 1 steps
+#define NEML2_CRITERION(type, name, initial, meaning) type name = initial;
+#include "neml2_capi/header/text/criteria.inc"
+#undef NEML2_CRITERION
   bool strong_wolfe = false;
   std::int64_t ls_max_iters = 1;  // at most ls_max_iters - 1 trials; 1: no line search
   double ls_cutback = 2.0;

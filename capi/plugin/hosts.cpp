@@ -11,7 +11,7 @@ constexpr Host HOSTS[] = {
     {"kratos", false, false, false, false, false, false, false, false, &KRATOS},
 };
 
-// One that asks for nothing by a negative value passes on the request of another point, which is positive.
+// A host to which a negative PNEWDT is no request may pass the request of another point, which is positive.
 bool speaks_as(const Host& host, const double* pnewdt) {
   if (!pnewdt || !host.passes_pnewdt) return !pnewdt == !host.passes_pnewdt;
   return *pnewdt > 0 || !host.asks_positive;

@@ -22,6 +22,8 @@ from neml2_capi.cli.consistency import inputs_of, outputs_of
 from neml2_capi.cli.kernel_summary import kernels_of, stand_in
 from neml2_capi.cli.runtimes import choose
 
+#: Of each, the names at the boundary by the names inside.
+_KINDS = ("inputs", "outputs", "parameters")
 _HISTORY = re.compile(r"(.+)~([1-9]\d*)")
 
 
@@ -38,9 +40,9 @@ def summary(path: Path, dtype: str | None = None) -> dict[str, Any]:
     if stand_in(description, leaf) and not all(choice.runtime for choice in runtimes):
         runtimes = [replace(choice, runtime="its kernel") for choice in runtimes]
     metadata = metadata_of_leaf(leaf)
-    names = _Names(description)
-    inputs = [_variable(variable, names.inputs) for variable in description["inputs"]]
-    outputs = [_variable(variable, names.outputs) for variable in description["outputs"]]
+    of_inputs, of_outputs, of_parameters = map(description["aliases"].get, _KINDS)
+    inputs = [_variable(variable, of_inputs) for variable in description["inputs"]]
+    outputs = [_variable(variable, of_outputs) for variable in description["outputs"]]
     return {
         "artifact": str(path),
         "schema": _schema(metadata),
@@ -50,7 +52,7 @@ def summary(path: Path, dtype: str | None = None) -> dict[str, Any]:
         "outputs": outputs,
         "parameters": [
             {
-                "name": names.parameters.get(parameter["name"], parameter["name"]),
+                "name": of_parameters.get(parameter["name"], parameter["name"]),
                 "shape": parameter["shape"],
                 "dtype": parameter["dtype"],
                 "values": parameter["values"],
@@ -66,9 +68,9 @@ def summary(path: Path, dtype: str | None = None) -> dict[str, Any]:
             for group in segment.get("unknowns", ())
             for variable in group["variables"]
         ],
-        "derivatives": _pairs(description["derivatives"], names.outputs, names.inputs),
+        "derivatives": _pairs(description["derivatives"], of_outputs, of_inputs),
         "parameter_derivatives": _pairs(
-            description["parameter_derivatives"], names.outputs, names.parameters
+            description["parameter_derivatives"], of_outputs, of_parameters
         ),
         "segments": [_segment(segment) for segment in description["segments"]],
         "solver": description["solver"] if _is_implicit(description) else None,
@@ -79,15 +81,6 @@ def summary(path: Path, dtype: str | None = None) -> dict[str, Any]:
         ],
         "kernels": kernels if description["kernels_only"] else {},
     }
-
-
-class _Names:
-    """Names at the boundary by names inside."""
-
-    def __init__(self, description: Description) -> None:
-        aliases: Mapping[str, Mapping[str, str]] = description["aliases"]
-        self.inputs, self.outputs = aliases["inputs"], aliases["outputs"]
-        self.parameters = aliases["parameters"]
 
 
 def _schema(metadata: Path | None) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from string import Template
@@ -120,17 +121,12 @@ class Face:
         """The type, the name, the value and the meaning of each."""
         options = self.law.model.options
 
-        def of(name: str) -> str:
-            return repr(float(options[name]))
-
-        def whole(name: str) -> str:
-            return str(int(options[name]))
+        def of(name: str, type_: str = "double") -> str:
+            return repr(float(options[name])) if type_ == "double" else str(int(options[name]))
 
         wolfe = str(int(options["ls_type"] == "STRONG_WOLFE"))
-        yield "double", "atol", of("atol"), "a point has converged if |r| < atol"
-        yield "double", "rtol", of("rtol"), "or if |r| < rtol |r0|"
-        yield "double", "divtol", of("divtol"), "it has failed if |r| > divtol |r0|"
-        yield "int64_t", "miters", whole("miters"), "at most miters - 1 steps"
+        for type_, name, meaning in CRITERIA:
+            yield type_, name, of(name, type_), meaning
         if any(system.is_cut for system in self.law.systems):
             meaning = "rtol counts if |du| < step_tol (|u| + atol)"
             yield "double", "step_tol", of("substep_del_tol"), meaning
@@ -139,7 +135,7 @@ class Face:
             yield (
                 "int64_t",
                 "ls_max_iters",
-                whole("ls_max_iters"),
+                of("ls_max_iters", "int64_t"),
                 "at most ls_max_iters - 1 trials",
             )
             yield "double", "ls_cutback", of("ls_cutback"), "divides the step after a trial"
@@ -167,6 +163,8 @@ def cpp(face: Face) -> str:
         ),
         settings="\n".join(f"  {t} {n} = {v}; /* {c} */" for t, n, v, c in settings),
         derivatives="\n".join(_derivatives(face)),
+        given=_GIVEN,
+        rules="\n".join(f"  rules.{name} = {name};" for _, name, _ in CRITERIA),
         load="\n".join(load),
         store="\n".join(v.stored("out", "y") for v in face.outputs),
     )
@@ -186,7 +184,7 @@ def _derivatives(face: Face) -> Iterator[str]:
 
 def opencl(face: Face) -> str:
     """The law as OpenCL C."""
-    given = ("atol", "rtol", "divtol", "miters")
+    given = [name for _, name, _ in CRITERIA]
     rules = [f"  rules.{n} = {n if n in given else v};" for _, n, v, _ in face.settings()]
     settings = [(t.replace("int64_t", "long"), n, c) for t, n, _, c in face.settings()]
     return Template(_text("law.cl")).substitute(
@@ -194,9 +192,18 @@ def opencl(face: Face) -> str:
         numbers=_text("numbers.cl").strip(),
         functions="\n\n".join(in_opencl(definition) for definition in face.law.definitions),
         settings="\n".join(f"  {t} {n}; /* {c} */" for t, n, c in settings),
+        given=_GIVEN,
         rules="\n".join(rules),
     )
 
 
 def _text(name: str) -> str:
     return (TEXT / name).read_text(encoding="utf-8")
+
+
+#: Type, name and meaning of the settings that a kernel is given.
+CRITERIA = re.findall(
+    r'^NEML2_CRITERION\((?:std::)?(\w+), (\w+), .*, "(.*)"\)$', _text("criteria.inc"), re.MULTILINE
+)
+#: As the parameters of a kernel.
+_GIVEN = ", ".join(f"{t.replace('int64_t', 'long')} {name}" for t, name, _ in CRITERIA)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from neml2_capi.kernels.folding import BINARY, FUNCTIONS
 from neml2_capi.kernels.program import FREE, Program, Step, cost
 
 #: One C function holds about so many operations at most: compilers take longer than in proportion.
@@ -15,36 +16,8 @@ _LEAST_PREPARED = 0.1
 
 #: Functions that take as long as a hundred operations, one waiting for the other. Calls of one that
 #: do not need each other stand together: they overlap, and those of a single point share a vector.
-_LONG = frozenset(
-    {
-        "acos",
-        "acosh",
-        "asin",
-        "asinh",
-        "atan",
-        "atan2",
-        "atanh",
-        "cos",
-        "cosh",
-        "erf",
-        "erfc",
-        "exp",
-        "exp2",
-        "expm1",
-        "fmod",
-        "hypot",
-        "log",
-        "log10",
-        "log1p",
-        "log2",
-        "ndtr",
-        "pow",
-        "sin",
-        "sinh",
-        "tan",
-        "tanh",
-    }
-)
+_QUICK = {"sqrt", "abs", "sign", "floor", "round", "trunc", "copysign", "quotient"}
+_LONG = frozenset({*FUNCTIONS, *BINARY, "pow"} - _QUICK)
 #: So many at most, so that few numbers wait for each other.
 MOST_CALLS = 4
 

@@ -58,7 +58,7 @@ static __attribute__((noinline)) void update_point_with_care(
    iterations; `norms` is [2][point], the norm of the residual and the suggested cut. Results of points that failed are NaN. */
 __kernel void neml2_update(long points, __global const real *inputs, __global const real *parameters, long parameters_vary,
                            __global real *outputs, __global real *tangent, __global int *reports, __global double *norms,
-                           double atol, double rtol, double divtol, long miters) {
+                           $given) {
   const long i = get_global_id(0);
   if (i >= points) return;
   settings rules;
