@@ -36,15 +36,19 @@ void open_provider(std::string_view content) {
                            ". Allow this process to run code from memory, or from its temporary folder.");
 }
 
-// Adds the history that a hypothesis has: outputs of the strain's and the stress's name with "_transverse".
+// Adds the history that a hypothesis has: outputs of the strain's and the stress's name with "_transverse". A whole stress
+// among the states is not read there.
 void add_states(Material& material) {
   Mapping& map = material.mapping;
+  std::size_t first = map.nstatv();
+  std::erase_if(map.states, [&](const Variable& state) { return state.name == map.stress; });
   for (const neml2::Variable& output : material.model.outputs()) {
     if (output.name != map.strain + "_transverse" && output.name != map.stress + "_transverse") continue;
     Variable state;
     state.name = output.name;
-    state.first = map.nstatv();
+    state.first = first;
     state.size = static_cast<std::size_t>(output.size());
+    first += state.size;
     map.states.push_back(std::move(state));
   }
 }
@@ -56,7 +60,7 @@ Material load(std::size_t number, const Mapping& mapping, std::int32_t hypothesi
   Material material{number, mapping, neml2::Model(source)};
   material.components = model::hypothesis_of(hypothesis).given;
   material.row = material.size();
-  add_states(material);
+  if (hypothesis != NEML2_TRIDIMENSIONAL) add_states(material);
   for (const neml2::Variable& input : material.model.inputs()) material.inputs.insert(input.name);
   material.model.set_option("rescue", MOST_RESCUE_SOLVES);
   for (const auto& [name, value] : material.mapping.options) material.model.set_option(name, value);

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from generic_host import _View
 from numpy.typing import NDArray
+from test_large_strain_hosts import plug_in
 
 from neml2_capi import Model, Results, drive, examples
 from neml2_capi.plugin import make
@@ -148,6 +149,15 @@ def test_mgis_has_the_hypotheses_that_it_looks_up(library: Any, name: str) -> No
         forces[0][:], states[0][:] = forces[1], states[1]
     if name == "PlaneStress":
         assert forces[1][2] == 0 and not operator[2].any() and not operator[:, 2].any()
+
+
+def test_large_strain_is_of_solids_only(tmp_path: Path) -> None:
+    loaded = ctypes.CDLL(str(plug_in(tmp_path, "strain_measure = 'logarithmic'")))
+    assert ctypes.c_ushort.in_dll(loaded, "NEML2_nModellingHypotheses").value == 1
+    text = ctypes.create_string_buffer(512)
+    view = _View(dt=1.0, error_message=ctypes.addressof(text))
+    assert loaded.NEML2_PlaneStress(ctypes.byref(view)) == -1
+    assert b"load the hypothesis Tridimensional" in text.value
 
 
 def test_mgis_is_told_all_hypotheses(library: Any) -> None:

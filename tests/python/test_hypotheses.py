@@ -322,8 +322,28 @@ def test_a_hypothesis_that_cannot_be_is_refused(artifacts: Artifacts) -> None:
         Model(examples.path("chaboche"), hypothesis="plane_stress", strain="t")
     model = Model(examples.path("chaboche"), hypothesis="plane_stress")
     rest = {variable.name: np.zeros(variable.point_shape) for variable in model.inputs}
-    with pytest.raises(FatalError, match=r"open it without"):
+    with pytest.raises(FatalError, match="Open the law as it is"):
         model.solve(rest)
     model.options["convergence"] = "batch"
     with pytest.raises(FatalError, match="convergence = point"):
         model.forward(rest)
+    with pytest.raises(FatalError, match="of small strains"):
+        Model(examples.path("chaboche"), hypothesis="plane_stress", strain_measure="logarithmic")
+
+
+def test_an_isotropic_law_in_turned_axes_is_the_same_law() -> None:
+    angle = np.pi / 6
+    c, s = np.cos(angle), np.sin(angle)
+    axes = np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]])
+    times, strain = np.arange(4.0), np.linspace(0, 1, 4)[:, None] * [8e-3, -3e-3, 4e-3]
+    results = [
+        drive(
+            Model(examples.path("chaboche"), hypothesis="plane_stress", material_axes=turned),
+            times,
+            {"strain": strain, **({"material_axes": axes} if turned else {})},
+        )
+        for turned in (False, True)
+    ]
+    for name in ("stress", "strain_transverse", "X1"):
+        expected, found = (np.asarray(each[name]) for each in results)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
