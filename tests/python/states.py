@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from neml2_capi import Model, Scheduler
 TESTS = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TESTS / "models"))
 
-from recipes import RECIPES  # noqa: E402  (tests/models is no package)
+from recipes import KERNEL_RECIPES, RECIPES  # noqa: E402  (tests/models is no package)
 
 Array = NDArray[np.float64]
 Arrays = Mapping[str, Array]
@@ -56,9 +56,12 @@ def recorded(name: str, kind: str) -> dict[str, Array]:
 
 def state_of(name: str, model: Model) -> dict[str, Array]:
     """A state of any model of tests/models/compile.py: that recorded of it, or of another model,
-    of the same input file if there is one, that takes the same inputs."""
+    of the same input file if there is one, that takes the same inputs; a guess that no state has
+    is what was before."""
     shapes = {v.name: (*v.sub_batch_shape, *v.base_shape) for v in model.inputs}
-    for values in _states(name):
+    whole = list(_states(name))
+    guessed = [_with_guesses(values, shapes) for values in whole]
+    for values in (*whole, *guessed):
         if all(n in values and values[n].shape[1:] == shape for n, shape in shapes.items()):
             return {n: values[n].astype(model.dtype) for n in shapes}
     raise LookupError(
@@ -67,11 +70,18 @@ def state_of(name: str, model: Model) -> dict[str, Array]:
     )
 
 
+def _with_guesses(values: Arrays, names: Iterable[str]) -> Arrays:
+    before = {name: values[f"{name}~1"] for name in names if f"{name}~1" in values}
+    return {**before, **values}
+
+
 def _states(name: str) -> Iterator[Arrays]:
     """All that are recorded, the likeliest one first."""
+    of = {**RECIPES, **KERNEL_RECIPES}[name]
 
     def likelihood(other: str) -> tuple[bool, bool, int]:
-        return other == name, RECIPES[other].input == RECIPES[name].input, ALL.index(other)
+        same = other in RECIPES and RECIPES[other].input == of.input
+        return other == name, same, ALL.index(other)
 
     for other in sorted(ALL, key=likelihood, reverse=True):
         yield recorded(other, "in")

@@ -42,7 +42,6 @@ VALUES_ALONE = {"elasticity_grains", "grains"}
 NAMES = [
     pytest.param(name, marks=[] if name == QUICK else pytest.mark.full("compiles a text"))
     for name in model_names()
-    if name != "crystal_powers"  # nothing says in which states to compare it
 ]
 DEVICES = [
     "opencl:0",
