@@ -124,7 +124,15 @@ class StateFile {
       unfit(variable, NEML2_ERROR_DTYPE,
             join("is of ", entry.at("dtype").text(), "; expected ", name_of(variable.dtype)));
     Dims shape;
-    for (const Json& size : entry.at("shape").elements()) shape.push_back(size.integer());
+    std::int64_t elements = 1;
+    for (const Json& axis : entry.at("shape").elements()) {
+      const std::int64_t size = axis.integer();
+      if (size < 0 || size > limits::tensor_elements / std::max<std::int64_t>(elements, 1) ||
+          shape.size() == Dims::capacity)
+        damaged("an array has more elements than memory");
+      elements *= size;
+      shape.push_back(size);
+    }
     const Dims& point = variable.point_shape;
     const std::int64_t batch = shape.size() - point.size();
     const bool one = batch == 0;
