@@ -1,5 +1,5 @@
 // Parameters of the generic behaviour `NEML2`, which MGIS sets by name: options of the solver, and constants of the law that
-// the mapping file does not make material properties. They hold for all points from then on.
+// the mapping file does not make material properties. They hold for all points under a hypothesis from then on.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -16,10 +16,10 @@ namespace neml2_capi::plugin {
 namespace {
 
 // Throws if the model has no such number, or it is out of bounds.
-void set_number(const char* name, double value) {
+void set_number(const char* name, double value, std::int32_t hypothesis) {
   if (!name) refuse("the name of the parameter is a null pointer.");
   const std::string wanted = name;
-  const Material& m = only_material();
+  const Material& m = under(only_material(), hypothesis);
   const auto& properties = m.mapping.parameters;
   if (std::any_of(properties.begin(), properties.end(), [&](const Variable& each) { return each.name == wanted; }))
     refuse("the parameter '" + wanted + "' is a material property: set it there, or leave it out of the mapping file.");
@@ -34,9 +34,9 @@ void set_number(const char* name, double value) {
 }
 
 // 1 if it was set. MGIS says no more than that it was not.
-int set(const char* name, double value) {
+int set(const char* name, double value, std::int32_t hypothesis) {
   try {
-    set_number(name, value);
+    set_number(name, value, hypothesis);
     return 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "neml2_capi: %s\n", words_of(error));
@@ -49,11 +49,23 @@ int set(const char* name, double value) {
 
 extern "C" {
 
-EXPORT int NEML2_setParameter(const char* name, double value) { return neml2_capi::plugin::set(name, value); }
-EXPORT int NEML2_setIntegerParameter(const char* name, int value) { return neml2_capi::plugin::set(name, value); }
-EXPORT int NEML2_setUnsignedShortParameter(const char* name, unsigned short value) {
-  return neml2_capi::plugin::set(name, value);
-}
+// Each hypothesis is a model of its own, and MGIS looks for its functions first.
+#define NML2_PARAMETERS_OF(name, hypothesis)                                                         \
+  EXPORT int NEML2_##name##_setParameter(const char* parameter, double value) {                      \
+    return neml2_capi::plugin::set(parameter, value, hypothesis);                                    \
+  }                                                                                                  \
+  EXPORT int NEML2_##name##_setIntegerParameter(const char* parameter, int value) {                  \
+    return neml2_capi::plugin::set(parameter, value, hypothesis);                                    \
+  }                                                                                                  \
+  EXPORT int NEML2_##name##_setUnsignedShortParameter(const char* parameter, unsigned short value) { \
+    return neml2_capi::plugin::set(parameter, value, hypothesis);                                    \
+  }
+NML2_PARAMETERS_OF(Tridimensional, NEML2_TRIDIMENSIONAL)
+NML2_PARAMETERS_OF(PlaneStrain, NEML2_PLANE_STRAIN)
+NML2_PARAMETERS_OF(PlaneStress, NEML2_PLANE_STRESS)
+NML2_PARAMETERS_OF(Axisymmetrical, NEML2_AXISYMMETRICAL)
+NML2_PARAMETERS_OF(GeneralisedPlaneStrain, NEML2_GENERALISED_PLANE_STRAIN)
+NML2_PARAMETERS_OF(AxisymmetricalGeneralisedPlaneStrain, NEML2_AXISYMMETRICAL_GENERALISED_PLANE_STRAIN)
 
 // What every behaviour has; setParameter takes the law's other constants, too. Their types are MFront's: a number, or a
 // count.

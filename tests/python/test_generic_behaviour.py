@@ -231,7 +231,8 @@ def test_parameters_are_set_by_name_and_hold_from_then_on(
     make(HARDENING, library, mapping=mapping)
     point, loading = Point(library, np.array([200e3])), ctypes.CDLL(str(library))
     number, count, size = (
-        getattr(loading, f"NEML2_set{kind}Parameter") for kind in ("", "UnsignedShort", "Integer")
+        getattr(loading, f"NEML2_Tridimensional_set{kind}Parameter")
+        for kind in ("", "UnsignedShort", "Integer")
     )
     number.argtypes = [ctypes.c_char_p, ctypes.c_double]
     assert point.table("nParameters") == 4
