@@ -340,8 +340,11 @@ def test_a_log_density_in_jax(steel: Model) -> None:
     problem = Problem(steel, [tension(steel, deviation=2.0)], START)
     density = LogDensity(problem)
     place = np.array(problem.space.start)
-    with jax.experimental.enable_x64():
+    jax.config.update("jax_enable_x64", True)
+    try:
         value, gradient = jax.jit(jax.value_and_grad(density.jax()))(place)
+    finally:
+        jax.config.update("jax_enable_x64", False)
     expected = density.value_and_gradient(place)
     assert float(value) == pytest.approx(expected[0])
     np.testing.assert_allclose(gradient, expected[1])
