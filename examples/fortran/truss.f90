@@ -10,7 +10,8 @@
 ! as it likes; these strains are states like all others, which the program keeps without knowing what they are.
 module bars
   use, intrinsic :: iso_fortran_env, only: int32, real64
-  use neml2_capi, only: neml2_call, neml2_model, neml2_ok, neml2_state, neml2_uniaxial, neml2_view
+  use neml2_capi, only: neml2_call, neml2_model, neml2_ok, neml2_uniaxial, neml2_view
+  use neml2_history, only: neml2_state
   implicit none(type, external)
   private
   public :: truss, open_truss, advance
