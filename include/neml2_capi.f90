@@ -799,7 +799,8 @@ contains
   ! and the `stress` are found unless given. What was loaded before is replaced on success and kept on failure:
   ! neml2_error_file if a file is missing, neml2_error_artifact if it is not what it should be,
   ! neml2_error_unsupported if it was not compiled for this device, type or processor.
-  != model_load: model_open -> self, path, [name], [dtype], [device], [device_index], [runtime], [scheduler], [strain_measure], [stress_measure], [material_axes], [hypothesis], [strain], [stress]
+  != model_load: model_open -> self, path, [name], [dtype], [device], [device_index], [runtime], [scheduler],
+  !=   [strain_measure], [stress_measure], [material_axes], [hypothesis], [strain], [stress]
   subroutine model_load(self, path, stat, errmsg, name, dtype, device, device_index, runtime, scheduler, &
       strain_measure, stress_measure, material_axes, hypothesis, strain, stress)
     class(neml2_model), intent(inout) :: self

@@ -19,6 +19,7 @@ from tools.fortran_procedures import (
     binding,
     commented,
     procedure,
+    row_lines,
     rows_of,
     subroutine,
     wrapped,
@@ -174,7 +175,7 @@ def _procedures(rows: Iterable[Row], parts: list[Part], by_hand: str) -> Iterato
     """The rows of a section, each with its procedures; `by_hand` are those that have siblings."""
     named = {part.title: part for part in parts}
     for row in rows:
-        yield from ("", *row.comment, f"  != {row.text}")
+        yield from ("", *row.comment, *row_lines(row))
         if row.function == "also":
             yield from _siblings(row, by_hand)
         elif row.function == "by_hand":

@@ -7,7 +7,8 @@ A row is a comment in a generated section, in front of its procedure:
 is the procedure `name`, which calls neml2_`function`, or the function of its own name. Arguments
 are the function's unless named: those stand behind the others. `argument?` is optional; [argument]
 is, too, and stands behind `stat` and `errmsg`. A field is one of the structure that is inspected,
-converted as written; a name of neither is what the function gives. `value` is the kind.
+converted as written; a name of neither is what the function gives. `value` is the kind. Lines that
+begin with `!=` and several spaces continue a row.
 
     != name: bind(role) -> argument       binds an array, in one of two roles by `of_parameter`
     != name: also(kind, ...)              is there for these kinds of numbers, as the one by hand
@@ -84,7 +85,7 @@ _ROW = re.compile(
 
 def rows_of(section: str) -> Iterator[Row]:
     """The rows of a section."""
-    for found in _ROW.finditer(section):
+    for found in _ROW.finditer(re.sub(r"\n  !=  +", " ", section)):
         _, text, name, function, values, arguments = found.groups()
         yield Row(
             found["comment"].splitlines(),
@@ -110,6 +111,11 @@ def wrapped(statement: str, width: int = 120) -> Iterator[str]:
         yield statement[:place] + " &"
         statement = "      " + statement[place + 1 :]
     yield statement
+
+
+def row_lines(row: Row) -> list[str]:
+    """The comment that a row is."""
+    return wrap(f"  != {row.text}", 118, subsequent_indent="  !=   ", break_on_hyphens=False)
 
 
 def commented(text: str, indent: str = "  ") -> Iterator[str]:
