@@ -13,8 +13,9 @@ import griffe
 from tools.markdown import anchor, fenced, page, prose
 
 # Rooms of the page, in its order. Each has the names of its __all__.
-ROOMS = ["model", "driver", "experiments", "sweeps", "errors", "graph", "operators", "examples"]
-ROOMS += ["mandel", "solvers", "torch", "jax", "neml2", "mpi", "export", "umat", "plugin", "logs"]
+ROOMS = ["model", "driver", "experiments", "sweeps", "fit", "errors", "graph", "operators"]
+ROOMS += ["examples", "mandel", "solvers", "torch", "jax", "neml2", "mpi", "export", "page", "umat"]
+ROOMS += ["plugin", "logs"]
 # Bases that are told as a part of what is made of them.
 PARTS = ("Derived", "Described", "Functions")
 
