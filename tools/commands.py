@@ -165,15 +165,15 @@ def site() -> int:
 
 def _write_laws(folder: Path) -> None:
     """The shipped laws as live pages: docs/law-page.md links to them."""
-    environment = prepare("laws", requirements("cli", "cross"))
+    environment = prepare("laws", requirements("cross"))
     environment.install_wheel(built_wheel())
     folder.mkdir()
-    query = "import neml2_capi.examples as laws; print(*laws.NAMES)"
-    names = quietly("finding the shipped laws", [environment.python, "-Ic", query]).split()
-    for name in names:
-        law: Command = ["neml2_capi.cli", "page", ROOT / "neml2_capi" / "examples" / name]
-        page: Command = [environment.python, "-Im", *law, "-o", folder / f"{name}.html"]
-        quietly(f"writing the page of {name}", page)
+    code = """if True:
+        import sys
+        from neml2_capi import examples, page
+        for name in examples.NAMES:
+            page.make(examples.path(name), f"{sys.argv[1]}/{name}.html")"""
+    quietly("writing the shipped laws as pages", [environment.python, "-Ic", code, folder])
 
 
 def _c_family_files() -> list[Path]:
