@@ -1,9 +1,8 @@
 """Derivatives of a driven history, forward and backward through its increments.
 
-With the matrices A of the state before an increment, and B of what is constant, c,
-
-    forward:   dz_k = A_k dz_(k-1) + B_k dc, with all columns of dc at once;
-    backward:  l_(k-1) = A_k^T l_k + ..., and dL/dc = sum B_k^T l_k, for one number L.
+A is the derivative of the state z after an increment with respect to the state before, and B with
+respect to the constants c. Forward, dz_k = A_k dz_(k-1) + B_k dc, with all columns of dc at once.
+Backward, l_(k-1) = A_k^T l_k + ..., and dL/dc = sum B_k^T l_k, for one number L.
 """
 
 from __future__ import annotations

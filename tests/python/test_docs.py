@@ -152,8 +152,9 @@ LATER: dict[str, pytest.MarkDecorator | list[pytest.MarkDecorator]] = {
     "examples/umat/README.md": pytest.mark.full("the UMAT, built by its page"),
 }
 
-# Modules that a page needs.
+# Modules that a page, or the examples of a docstring, needs.
 NEEDS = {
+    "neml2_capi/page/__init__.py": ["ziglang"],
     "docs/hosts/fenicsx.md": ["dolfinx_external_operator"],
     "docs/hosts/petsc.md": ["skfem", "petsc4py"],
     "docs/hosts/scikit-fem.md": ["skfem"],
