@@ -38,6 +38,10 @@ graph::Wanted wanted_for(const neml2_source& source) {
   if (source.strain_measure != 0) refuse("strain_measure");
   if (source.stress_measure != 0) refuse("stress_measure");
   if (source.material_axes != 0) refuse("material_axes");
+  if (source.hypothesis != 0) refuse("hypothesis");
+  if (source.strain) refuse("strain");
+  if (source.stress) refuse("stress");
+  if (source.kernels) refuse("kernels");
   graph::Wanted wanted = runtime_of(source.runtime);
   const Device device = device_of(source.device, source.device_index);
   if (device.type == Device::Type::opencl)

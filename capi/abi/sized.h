@@ -13,7 +13,7 @@ namespace neml2_capi::abi {
 template <class T>
 inline constexpr std::size_t first_size = 0;
 template <>
-inline constexpr std::size_t first_size<neml2_source> = 64;
+inline constexpr std::size_t first_size<neml2_source> = 104;
 template <>
 inline constexpr std::size_t first_size<neml2_model_info> = 24;
 template <>

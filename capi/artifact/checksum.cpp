@@ -34,8 +34,11 @@ std::string kernels_of(const Metadata& metadata) {
 }  // namespace
 
 std::string checksum(const Metadata& metadata) {
-  std::string lines = join(name_of(metadata.dtype), " ",
-                           archive::sha256(archive::read(metadata.file, limits::json_bytes).value_or("")), "\n");
+  const auto text = archive::read(metadata.file, limits::json_bytes);
+  if (!text)
+    throw Error(NEML2_ERROR_FILE, metadata.file.string(),
+                join("There is no file ", metadata.file.string(), " any more. Put the artifact back."));
+  std::string lines = join(name_of(metadata.dtype), " ", archive::sha256(*text), "\n");
   bool packages = false;
   for (const std::string& package : packages_of(metadata)) {
     if (!archive::is_file(metadata.leaf / package)) continue;

@@ -210,10 +210,12 @@ Metadata read_stub_metadata(const std::filesystem::path& stub, const std::string
 std::vector<std::string> packages_of(const Metadata& metadata);
 
 // Returns the SHA-256 of what an artifact computes: of its metadata, and of each package or, without packages, of the
-// graphs of its kernels. It is the same for kernels that are built for other processors.
+// graphs of its kernels. It is the same for kernels that are built for other processors. Throws NEML2_ERROR_FILE or
+// NEML2_ERROR_ARTIFACT if one of these files is missing or damaged.
 std::string checksum(const Metadata& metadata);
 
-// Returns the metadata as a JSON document whose keys are the members of Metadata.
+// Returns the metadata as a JSON document whose keys are the members of Metadata, and the checksum: null if a file of
+// the artifact is missing or damaged.
 std::string describe(const Metadata& metadata);
 
 // Fields of a HIT stub for a compiled model.

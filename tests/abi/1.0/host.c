@@ -142,6 +142,7 @@ static void calls(const neml2_model *model) {
   int32_t status[POINTS] = {-1, -1, -1};
   int asked = 0;
   int64_t made = 0;
+  double time = 0;
   neml2_call *call = NULL;
   hooke(expected, young, strain);
   CHECK_OK(neml2_interrupt_set(never, &asked));
@@ -169,6 +170,10 @@ static void calls(const neml2_model *model) {
   CHECK_OK(neml2_call_run_steps(&made, call, 1, POINTS));
   CHECK(made == POINTS);
   CHECK_NEAR(6 * POINTS, stress, expected[0], 1e-12);
+  CHECK_OK(neml2_call_state_save(call, "host_of_1_0.state", POINTS, 7, 0.5));
+  CHECK_OK(neml2_call_state_load(&made, &time, call, "host_of_1_0.state", POINTS));
+  CHECK(made == 7 && time == 0.5);
+  remove("host_of_1_0.state");
   neml2_call_free(&call);
   neml2_call_free(&call);
   CHECK_OK(neml2_interrupt_set(NULL, NULL));
