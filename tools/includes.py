@@ -14,21 +14,10 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # From the bottom to the top. A file includes headers of its own room and of rooms before it, so
 # that there is no circle of rooms either.
-ROOMS = [
-    "base",
-    "platform",
-    "tensor",
-    "threads",
-    "lanes",
-    "archive",
-    "artifact",
-    "graph",
-    "package",
-]
-ROOMS += ["provider", "loader", "packages", "libtorch", "opencl", "cuda", "newton", "values"]
-ROOMS += ["kernels", "segments", "model", "capsule", "checkpoint", "evaluation"]
-ROOMS += ["deformation", "views", "hypotheses", "devices", "accelerator"]
-ROOMS += ["abi", "plugin"]
+ROOMS = ["base", "platform", "tensor", "threads", "lanes", "archive", "artifact", "graph"]
+ROOMS += ["package", "provider", "loader", "packages", "libtorch", "opencl", "cuda", "newton"]
+ROOMS += ["values", "kernels", "segments", "model", "capsule", "checkpoint", "evaluation"]
+ROOMS += ["deformation", "views", "hypotheses", "devices", "accelerator", "abi", "plugin"]
 # Rooms of backends: no other room includes them, but the shell of plug-ins, which holds packages.
 BACKENDS = {"package", "provider", "loader", "packages", "libtorch", "opencl", "cuda"}
 ABOVE_BACKENDS = {"plugin"}
