@@ -30,7 +30,7 @@ pytestmark = pytest.mark.native
 CHABOCHE = examples.path("chaboche")
 BAR = ROOT / "examples" / "static"
 # What the file says of its flags; kernels have vectors wider than the processor's.
-FLAGS = ("-O1", "-Wno-psabi")
+FLAGS = ("-O1", "-Wno-psabi", "-ffp-contract=off")
 
 
 @pytest.fixture(scope="module")
