@@ -1,4 +1,4 @@
-"""What gradients of a whole history cost, in times of the history alone.
+"""Cost of the gradients of a whole history, as a multiple of the history's own cost.
 
     python benchmarks/gradients.py [ARTIFACT] [--steps 1000] [--specimens 8]
 
@@ -103,7 +103,7 @@ def by_steps(
     strain: Array,
     strained: Callable[[Any], Results],
 ) -> None:
-    """The same gradient by torch, through a Module in each step."""
+    """Time the same gradient by torch, through a Module in each step."""
     import torch
 
     from neml2_capi.torch import Module

@@ -768,7 +768,7 @@ class Source {
     return *this;
   }
 
-  /** Of a model, one of NEML2_PLANE_STRESS and the like. */
+  /** Sets the hypothesis of the model, NEML2_PLANE_STRESS for example. */
   Source& hypothesis(int32_t hypothesis) {
     source_.hypothesis = hypothesis;
     return *this;

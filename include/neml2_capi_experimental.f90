@@ -26,8 +26,8 @@ module neml2_capi_experimental
   ! it; on the CPU it is for trying it out.
   integer(int32), parameter, public :: neml2_runtime_tensors = 3
 
-  ! What the pointer to an array is: an address on the device (on CUDA; on OpenCL of shared virtual memory), or a cl_mem
-  ! of OpenCL, whose first element is the array's (a part of one is a sub-buffer).
+  ! Kinds of pointers to arrays: an address on the device (on CUDA; on OpenCL of shared virtual memory), or a cl_mem of
+  ! OpenCL, whose first element is the array's (a part of one is a sub-buffer).
   integer(int32), parameter, public :: neml2_memory_addresses = 0
   integer(int32), parameter, public :: neml2_memory_buffers = 1
   ! end generated

@@ -320,8 +320,8 @@ NEML2_CAPI int32_t neml2_stream_set(int32_t index, void *stream);
  * the queue: what the queue was given before is done, and what it is given later finds the results. So it returns NEML2_OK:
  * statuses of points are in the report, on the device, and neml2_call_wait() returns the greatest. Points that are not
  * NEML2_OK are as neml2_call_run() has them: results of a point whose solve failed are left as they were. Memory that was
- * bound must stay until the queue has done its work, the model and the call need not. Stored parameters are those of the
- * moment of neml2_call_run().
+ * bound must stay until the queue has done its work, the model and the call need not. Stored parameters have the values
+ * that they had when neml2_call_run() was called.
  *
  * An array of any role may be on the device, and a report. Not there, and refused by name: adjoints that are sums over the
  * points, NEML2_REPORT_RESCUE_SOLVES, and what the kernels of a text do not give. Points whose increments would be cut into
@@ -329,7 +329,7 @@ NEML2_CAPI int32_t neml2_stream_set(int32_t index, void *stream);
  * are for arrays of the host.
  * ------------------------------------------------------------------------------------------- */
 
-/** What the pointer to an array is: an address on the device (on CUDA; on OpenCL of shared virtual memory), or a cl_mem
+/** Kinds of pointers to arrays: an address on the device (on CUDA; on OpenCL of shared virtual memory), or a cl_mem
  *  of OpenCL, whose first element is the array's (a part of one is a sub-buffer). */
 enum neml2_memory_kind { NEML2_MEMORY_ADDRESSES = 0, NEML2_MEMORY_BUFFERS = 1 };
 

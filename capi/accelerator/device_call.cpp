@@ -160,7 +160,7 @@ void DeviceCall::write_products(const model::Bindings& bindings, Part part, std:
       std::swap(rows, columns);
       std::swap(by_row, by_column);
     }
-    // What is not given is zero: a product without columns.
+    // Takes an array that is not given as zero: a product without columns.
     const bool is_given = given[from].data != nullptr;
     const Place nothing{.handle = reports_.memory->handle()};
     multiply({points, rows, is_given ? columns : 0}, is_written[to],

@@ -9,7 +9,7 @@
 
 namespace neml2_capi::accelerator {
 
-// What the arrays of a caller are.
+// Memory of a caller's arrays.
 struct CallerMemory {
   void* queue;                    // a cl_command_queue, or a cudaStream_t
   bool is_address;                // of the device; else they are buffers of OpenCL

@@ -1,4 +1,4 @@
-// What tells one artifact from another.
+// Checksum of an artifact.
 #include "capi/archive/archive.h"
 #include "capi/archive/files.h"
 #include "capi/archive/sha256.h"

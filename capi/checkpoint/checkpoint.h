@@ -10,7 +10,7 @@
 
 namespace neml2_capi::model {
 
-// Where a run stands, by the caller's count.
+// Position of a run: its step and time, as the caller counts them.
 struct Position {
   std::int64_t step = 0;
   double time = 0;

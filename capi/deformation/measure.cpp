@@ -84,7 +84,7 @@ Dense<6, 9> Deformation::strain_slope() const {
   return product<6, 6, 9>(turned(turn_of_six(spectrum_.vectors), differences), slope);
 }
 
-// d S / d T in the axes of the stretches, where it is diagonal, with the second Piola-Kirchhoff stress S and the law's T.
+// Returns d S / d T of the second Piola-Kirchhoff stress S by the law's T; it is diagonal in the axes of the stretches.
 Six Deformation::factors_to_second() const {
   const auto& c = spectrum_.values;
   return by_component([&](std::size_t i, std::size_t j) {

@@ -28,13 +28,13 @@ class Deformation {
   // d strain / dF.
   Dense<6, 9> strain_slope() const;
 
-  // The law's stress becomes the second Piola-Kirchhoff stress, and that any of them: the first size_of() numbers.
+  // Converts the law's stress, by the second Piola-Kirchhoff stress, to the wanted one: the first size_of() numbers.
   Dense<9, 1> stress(Stress wanted, const Six& of_law) const;
 
-  // Returns the law's stress of another one, its first size_of() numbers: the inverse.
+  // Returns the law's stress from another one, given by its first size_of() numbers: the inverse of stress().
   Six stress_of_law(Stress given, const Dense<9, 1>& stress) const;
 
-  // Derivatives of a stress by the law's, where F stays, and by F, where the law's stays: the first size_of() rows.
+  // Derivatives of a stress by the law's at constant F, and by F at a constant law's stress: the first size_of() rows.
   struct Slopes {
     Dense<9, 6> by_law;
     Dense<9, 9> by_gradient;

@@ -48,7 +48,7 @@ struct Workspace {
   std::int64_t begin = 0;  // the points that `inputs` are of
   std::int64_t points = 0;
 
-  // What a route around another one keeps, its workspace among it.
+  // Data that a route around another one keeps, its workspace for example.
   struct Kept {
     virtual ~Kept() = default;
   };

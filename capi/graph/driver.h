@@ -71,7 +71,7 @@ class DeviceProgram {
  public:
   virtual ~DeviceProgram() = default;
   virtual std::unique_ptr<DeviceQueue> queue() const = 0;
-  // The same over a queue of the caller's: a cl_command_queue, or a cudaStream_t of the device's primary context. Throws
+  // Wraps a queue of the caller's: a cl_command_queue, or a cudaStream_t of the device's primary context. Throws
   // NEML2_ERROR_ARGUMENT for one of another device, or that does not keep an order.
   virtual std::unique_ptr<DeviceQueue> queue_over(void* of_caller) const = 0;
   // Whether arguments may be addresses.

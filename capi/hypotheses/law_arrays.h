@@ -48,7 +48,7 @@ class LawArrays {
   const Range& range_;
   LawMemory& memory_;
   Vector<std::int64_t> points_;
-  bool is_range_ = false;   // the points are those of the range
+  bool is_range_ = false;   // the points are the range's
   Vector<Tensor> tensors_;  // of the arrays that are bound
   Vector<Tensor> unknowns_;
 };

@@ -171,7 +171,7 @@ void Reduction::condense(Kind kind) {
   }
 }
 
-// Where the free strains begin changes no solution: their derivatives are zero unless the law has them, too.
+// Adds derivatives by the start of the free strains, which changes no solution: they are zero, unless the law has them.
 void Reduction::condense_by_guess() {
   if (free_before_ < 0) return;
   const auto guess = static_cast<std::size_t>(free_before_);

@@ -1,4 +1,4 @@
-// What the variables and derivatives of a law become under a hypothesis.
+// Variables and derivatives of a law under a hypothesis.
 #pragma once
 
 #include <cstddef>

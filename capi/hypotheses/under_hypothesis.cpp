@@ -219,7 +219,7 @@ class Evaluation {
     return true;
   }
 
-  // Writes outputs, or their products with tangents, by the law's and by those of the free strains.
+  // Writes outputs, or their products with tangents, from the law's and from the free strains'.
   void write_outputs(Part part, const double* of_free, std::int64_t p, std::size_t row) const {
     const auto& outputs = law_.variables(Kind::output);
     for (std::size_t i = 0; i < bindings_.of(part).size(); ++i) {

@@ -42,7 +42,7 @@ class Block {
   // Tells whether nothing is solved or derived.
   bool is_explicit() const { return is_explicit_; }
 
-  // Evaluates two full blocks, which take turns: while one waits for its operations, those of the other go on.
+  // Evaluates two full blocks, which take turns: while one waits for its operations, the other's go on.
   static std::int64_t run_both(std::int64_t begin, Block& first, Block& second, model::Counts& counts) {
     first.take(begin);
     second.take(begin + lanes);

@@ -81,7 +81,7 @@ enum : Count {
   FUNCTION(clFlush, Number(Object))                                                                              \
   FUNCTION(clFinish, Number(Object))
 
-// Of version 2.0, which a loader may lack.
+// Functions of OpenCL 2.0, which a loader may lack.
 #define NEML2_OPENCL_LATER_FUNCTIONS(FUNCTION) FUNCTION(clSetKernelArgSVMPointer, Number(Object, Count, const void*))
 
 struct Functions {

@@ -20,7 +20,7 @@ Matrix gradient_of(const double* from) {
   return gradient;
 }
 
-// Where the host's component i is in NEML2's order.
+// Position of the host's component i in NEML2's order.
 std::size_t place(std::size_t size, std::size_t i) {
   return std::size_t(size == 9 ? GENERIC.tensor[i] : GENERIC.place[i]);
 }

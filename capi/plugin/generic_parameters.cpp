@@ -67,8 +67,8 @@ NML2_PARAMETERS_OF(Axisymmetrical, NEML2_AXISYMMETRICAL)
 NML2_PARAMETERS_OF(GeneralisedPlaneStrain, NEML2_GENERALISED_PLANE_STRAIN)
 NML2_PARAMETERS_OF(AxisymmetricalGeneralisedPlaneStrain, NEML2_AXISYMMETRICAL_GENERALISED_PLANE_STRAIN)
 
-// What every behaviour has; setParameter takes the law's other constants, too. Their types are MFront's: a number, or a
-// count.
+// Parameters of every behaviour; setParameter takes the law's other constants, too. Their types are MFront's: a number,
+// or a count.
 EXPORT unsigned short NEML2_nParameters = 4;
 EXPORT const char* NEML2_Parameters[] = {"atol", "rtol", "miters", "rescue"};
 EXPORT int NEML2_ParametersTypes[] = {0, 0, 2, 2};

@@ -1,5 +1,5 @@
 // Rotations of a generic behaviour whose mapping calls it orthotropic: hosts of MGIS turn gradients from the global axes to
-// those of the material, and stresses and operators back. `axes` is row-major, and its columns are the unit vectors of the
+// the material's, and stresses and operators back. `axes` is row-major, and its columns are the unit vectors of the
 // material's axes. In and out may be one array.
 #include <algorithm>
 #include <cstddef>

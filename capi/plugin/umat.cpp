@@ -32,8 +32,8 @@ struct Arguments {
   int ndi, nshr, ntens, nstatv, nprops;
 };
 
-// What an element is, by its components. Those of solids, plane strain and axial symmetry have all direct ones; shears that
-// they lack are zero.
+// Returns an element's hypothesis, from its components. Solids, plane strain and axial symmetry have all direct ones;
+// shears that they lack are zero.
 std::int32_t hypothesis_of(const Arguments& a) {
   struct Element {
     int ndi, nshr;

@@ -1,4 +1,4 @@
-// What a view changes of a law: the inputs that it takes, the outputs that it makes, and how they follow at a point.
+// Changes that a view makes to a law: the inputs that it takes, the outputs that it makes, and their values at a point.
 #pragma once
 
 #include <cstdint>
@@ -36,11 +36,11 @@ class Change {
   };
   // All of one point, by position among the taken and the made.
   struct Point {
-    std::vector<Vector<double>> taken, law_inputs;  // the latter empty where an input is one more
+    std::vector<Vector<double>> taken, law_inputs;  // the latter empty for an additional input
     std::vector<Vector<double>> law_outputs, made;
     std::vector<Slope> of_input;  // d law input / d taken
-    std::vector<Slope> of_law;    // d made / d law output, where the taken stay
-    std::vector<Slope> direct;    // d made / d taken, where the law's output stays
+    std::vector<Slope> of_law;    // d made / d law output, at constant taken inputs
+    std::vector<Slope> direct;    // d made / d taken, at constant outputs of the law
   };
 
   virtual ~Change() = default;

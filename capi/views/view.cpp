@@ -70,7 +70,7 @@ Boundary View::boundary() {
   return all;
 }
 
-// The law's derivatives keep their positions; those of outputs that are one more follow.
+// Lists the law's derivatives at their own positions, and then the derivatives of additional outputs.
 void View::add_rules(Kind kind, std::vector<Derivative>& listed, std::vector<Rule>& rules) const {
   const auto& laws = law_->model().derivatives(kind).all();
   const auto add = [&](const Derivative* of, const Rule& rule) {

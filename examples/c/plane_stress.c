@@ -7,7 +7,7 @@
  * the step, the residual forces after each Newton iteration, and the stress xx of the last Gauss point. All four points
  * have the stress of a truss of the law: it is a patch test.
  *
- * What comes of the hypothesis: strain and stress have 3 components, the tangent is 3 x 3 and condensed, and the strain
+ * Effects of the hypothesis: strain and stress have 3 components, the tangent is 3 x 3 and condensed, and the strain
  * through the thickness is one of the states that a host keeps from step to step.
  */
 #include <math.h>

@@ -19,10 +19,10 @@ enum { FREEDOMS = 3 * NODES, POINTS = 8 * ELEMENTS, STEPS = 8 };
 
 static double nodes[NODES][3], matrix[FREEDOMS][FREEDOMS], forces[FREEDOMS];
 static int corners[ELEMENTS][8];
-/* Of each point: the strain operator in Mandel's notation, and the volume. */
+/* Strain operator of each point in Mandel's notation, and its volume. */
 static double operators[POINTS][6][24], volumes[POINTS];
 
-/* Arrays of the law, bound as they are: inputs, the tangent, and each state beside that of the step before. */
+/* Arrays of the law, bound as they are: inputs, the tangent, and each state beside its old value. */
 static double strain[POINTS][6], strain_old[POINTS][6], tangent[POINTS][6][6], t, t_old;
 
 typedef struct State {

@@ -37,18 +37,18 @@ class Comparison:
 
     @cached_property
     def allowed(self) -> Array:
-        """How far a value may be from the expected one."""
+        """Largest differences that are allowed."""
         return self.expected.atol + self.expected.rtol * np.abs(self.wanted)
 
     @cached_property
     def missed(self) -> NDArray[np.bool_]:
-        """Where it is farther, or if it is no number."""
+        """Marks of the values that differ more than allowed, or are no numbers."""
         with np.errstate(invalid="ignore"):
             return ~(np.abs(self.found - self.wanted) <= self.allowed)
 
     @cached_property
     def worst(self) -> tuple[int, ...]:
-        """Where the difference is the most of what is allowed."""
+        """Index of the largest difference, as a multiple of the allowed one."""
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.abs(self.found - self.wanted) / self.allowed
         share = np.where(np.isnan(share), np.where(self.missed, np.inf, 0.0), share)
@@ -85,7 +85,7 @@ class Comparison:
 
 @dataclass
 class Outcome:
-    """What became of a test."""
+    """Outcome of a test."""
 
     name: str
     artifact: str = ""

@@ -15,13 +15,7 @@ from neml2_capi.header import LANGUAGES, header
 @click.command("header")
 @options.artifact
 @options.dtype
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=options.FilePath(dir_okay=False),
-    help="The file to write, steel.hpp or steel.cl for example.",
-)
+@options.output("The file to write, steel.hpp or steel.cl for example.")
 @click.option(
     "--language",
     type=click.Choice([*LANGUAGES]),

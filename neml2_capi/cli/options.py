@@ -43,3 +43,10 @@ def dtype(function: _F) -> _F:
         type=click.Choice(DTYPES),
         help="The element type, if it was compiled for several; else what there is, float64 first.",
     )(function)
+
+
+def output(help_text: str) -> Callable[[_F], _F]:
+    """The file that a command must be told to write, `output`."""
+    return click.option(
+        "-o", "--output", required=True, type=FilePath(dir_okay=False), help=help_text
+    )

@@ -12,13 +12,7 @@ from neml2_capi.page import make
 
 @click.command("page")
 @options.artifact
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=options.FilePath(dir_okay=False),
-    help="The file to write, law.html for example.",
-)
+@options.output("The file to write, law.html for example.")
 @click.option("--title", default="", help="The headline; the artifact's name by default.")
 @click.option("--cc", default="", metavar="CC", help="A clang with wasm-ld, instead of zig.")
 def page_command(path: Path, output: Path, title: str, cc: str) -> None:

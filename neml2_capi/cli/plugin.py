@@ -12,14 +12,7 @@ from neml2_capi.plugin import HOSTS, make
 
 @click.command("plugin")
 @click.argument("paths", metavar="ARTIFACT...", type=options.FilePath(), nargs=-1, required=True)
-@click.option(
-    "-o",
-    "--output",
-    type=options.FilePath(dir_okay=False),
-    metavar="FILE",
-    required=True,
-    help="lib<name>.so; a single material has its name.",
-)
+@options.output("lib<name>.so; a single material has its name.")
 @click.option(
     "--mapping",
     "mappings",

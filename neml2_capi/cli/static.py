@@ -16,13 +16,7 @@ from neml2_capi.kernels.tables import identifier
 @click.command("static")
 @options.artifact
 @click.option("--dtype", type=click.Choice(DTYPES), default="float64", help="The element type.")
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=options.FilePath(dir_okay=False),
-    help="The file to write, chaboche.c for example.",
-)
+@options.output("The file to write, chaboche.c for example.")
 @click.option("--name", default="", help="Of the law; the name of the file by default.")
 def static_command(path: Path, dtype: str, output: Path, name: str) -> None:
     """Write a law as one C file, which a program is linked with, also a static one.

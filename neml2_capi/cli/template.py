@@ -46,7 +46,7 @@ _FORCES = """
 """
 _EXPECTED = """
 # A test has what stands above it, unless it says it itself: [test.forces.strain], for example.
-# What is expected of an output or a force, to atol + rtol * |expected|, is one of
+# Expected values of an output or a force, met to atol + rtol * |expected|, are one of
 #   points = [[5.0, 100.0], [10.0, 120.0]]      values at times
 #   file = "test.csv", column = "sxx"           a column of a csv or npz file, at its rows' times
 #   artifact = "other"                          what another artifact gives of the same load

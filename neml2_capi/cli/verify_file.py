@@ -105,7 +105,7 @@ def _test(node: Node, name: str, artifact: Path | None, changes: Iterable[str]) 
 
 
 # ------------------------------------------------------------------------------------------------
-# What is expected of a column
+# Expected values of a column
 # ------------------------------------------------------------------------------------------------
 
 
@@ -197,7 +197,7 @@ def _over(made: Callable[[float], Array]) -> Curve:
 
 
 def _of_artifact(test: Node, node: Node, name: str, run: Run) -> Curve:
-    """The same column of another artifact, driven in the same way."""
+    """Return the same column of another artifact, driven in the same way."""
     document = {key: value for key, value in test.value.items() if key in LOADING}
     document["artifact"] = node["artifact"].value
     if "parameters" in node:

@@ -1,4 +1,4 @@
-"""What derivatives of a driven model are by: parameters, initial values, and what is prescribed."""
+"""Variables of the derivatives of a driven model: parameters, initial values, prescribed values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INITIAL = "initial:"
 
 
 class Asked(NamedTuple):
-    """What one derivative is by."""
+    """Variable of one derivative."""
 
     name: str
     #: "parameter", "initial", "force" or "target".

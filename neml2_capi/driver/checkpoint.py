@@ -99,12 +99,12 @@ class Checkpoint:
         return step + 1
 
     def _state(self) -> dict[str, Array]:
-        """What a step reads of those before it."""
+        """Return the inputs that a step takes from the steps before it."""
         inputs = self._increment.call.inputs
         return {name: np.asarray(inputs[name]) for name in self._increment.carried}
 
     def _fixed(self, step: int) -> dict[str, Array]:
-        """What must be the same when a run is continued."""
+        """Return the data that must be the same when a run is continued."""
         parameters = self._increment.call.parameters
         return {
             "given/t": self._clock.rows[: step + 1],

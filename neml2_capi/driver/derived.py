@@ -105,7 +105,7 @@ class Derived(Mapping[str, Any]):
         return gradients.backward(weights, gradients.asked, memory)
 
     def _derived(self, output: str) -> Gradients:
-        """What derivatives come of; FatalError unless they may be asked of this output."""
+        """Return the gradients; FatalError if none were asked for, or not of this output."""
         if self._gradients is None:
             raise FatalError(
                 "drive() was asked for no derivatives: give it derivatives=[...], the names of "

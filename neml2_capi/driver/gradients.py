@@ -23,7 +23,7 @@ MEMORY = 1 << 25
 
 
 class Gradients:
-    """What derivatives of a history may be asked by."""
+    """Derivatives of a history by the variables that were asked for."""
 
     def __init__(self, history: History, names: Iterable[str]) -> None:
         """FatalError if a name is unknown, or the artifact lacks a derivative."""
@@ -316,7 +316,7 @@ def _state(linear: Linearized, name: str, age: int) -> int:
 
 
 def _starting(linear: Linearized, each: Asked, history: History) -> Array:
-    """What an initial value is in the state at the first time, (state, size)."""
+    """Return the derivative of the first state by an initial value, (state, size)."""
     name, age = _age(each.variable)
     start = np.zeros((linear.state_size, each.size))
     while any(c[:3] == ("state", name, age) for c in linear.columns):

@@ -1,4 +1,4 @@
-"""What a model was driven through: forces, states and parameters of each increment."""
+"""History of a driven model: forces, states and parameters of each increment."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class History:
 
     @property
     def recorded(self) -> list[str]:
-        """What must be recorded: the state, and what a control finds."""
+        """Names of the variables to record: the state, and what a control finds."""
         outputs = self.model.outputs.index_of
         remembered = [s.name for s in self.roles.series if s.name in outputs]
         found = [self.control.output.name, self.control.input.name] if self.control else []

@@ -121,7 +121,7 @@ class Increment:
 
     @property
     def found(self) -> tuple[Array, ...]:
-        """What a control begins its next search with; empty without one."""
+        """Values that the control begins its next search with; empty without a control."""
         return self._control.last if self._control else ()
 
     @found.setter

@@ -23,7 +23,7 @@ from neml2_capi.model.places import Places
 
 
 class Column(NamedTuple):
-    """What derivatives are by: a group of columns."""
+    """Group of columns: the derivatives by one variable."""
 
     #: "state", "parameter", "force" or "target".
     kind: str

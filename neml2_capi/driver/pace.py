@@ -16,7 +16,7 @@ class Pace:
 
     @property
     def state(self) -> tuple[float, int]:
-        """What the next increments depend on."""
+        """Step size and count of successes, on which the next increments depend."""
         return self._size, self._successes
 
     @state.setter

@@ -224,7 +224,7 @@ class Results(Derived):
         return self._with(kept)
 
     def _with(self, arrays: Mapping[str, Any]) -> Results:
-        """The same with other arrays."""
+        """Return these results with other arrays."""
         results = Results(arrays, self._variables.values())
         results._gradients, results._slopes = self._gradients, self._slopes
         return results

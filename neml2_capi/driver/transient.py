@@ -127,7 +127,7 @@ def drive(
     checkpoint
         A file that holds the state and all records, renewed after `checkpoint_steps` steps and at
         the end. If it is there, the run continues from it, with the bits of one that was not
-        stopped; forces, record and derivatives must be those of then. `times` may go on.
+        stopped; forces, record and derivatives must be the same as before. `times` may go on.
     checkpoint_steps
         After how many steps it is renewed.
 
@@ -153,7 +153,7 @@ def drive(
     if checkpoint is not None and (differentiated or isinstance(derivatives, list | tuple)):
         raise wrong("checkpoint", "keeps no history for derivatives of whole runs; leave it out")
     if differentiated:
-        # What is there of torch's functions is imported with torch alone.
+        # Imports the functions of torch only if torch is used.
         torch = importlib.import_module("neml2_capi.torch._history")
         result: Results = torch.drive(
             partial(

@@ -16,7 +16,7 @@ def reversals(signal: ArrayLike) -> NDArray[np.int64]:
     Parameters
     ----------
     signal : array (n,)
-        What is prescribed over time; where it is held, the first row counts.
+        Prescribed values over time; while they are held, the first row counts.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def cycles(strain: ArrayLike, stress: ArrayLike, control: str = "strain") -> lis
     strain, stress : array (n,)
         A component of each over time.
     control
-        "strain" or "stress": which was prescribed. Extremes are those of the other.
+        "strain" or "stress": which was prescribed. Extremes are the other's.
 
     Returns
     -------

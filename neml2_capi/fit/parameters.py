@@ -114,12 +114,12 @@ class Space:
 
     @property
     def start(self) -> Array:
-        """Where the search begins."""
+        """Numbers that the search begins with."""
         return self.inside(np.array([self._parameter(name).value for name in self.names]))
 
     @property
     def bounds(self) -> tuple[Array, Array]:
-        """Of the numbers that an optimizer moves."""
+        """Lower and upper bounds of the numbers that an optimizer moves."""
         limits = []
         for side in ("lower", "upper"):
             values = np.array([getattr(self._parameter(name), side) for name in self.names])
@@ -202,7 +202,7 @@ class Space:
         }
 
     def sampled(self, count: int, seed: int) -> Array:
-        """Where other searches begin, (count, numbers): a Latin hypercube between the bounds.
+        """Return starts of other searches, (count, numbers): a Latin hypercube between the bounds.
 
         A parameter without both bounds begins within a factor of e of its value.
         """

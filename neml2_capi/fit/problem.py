@@ -224,7 +224,7 @@ class Problem:
         return total, np.asarray(gradient @ chain)
 
     def curves(self, moved: Array) -> list[dict[str, Array]]:
-        """What the model does in each experiment.
+        """Curves of the model in each experiment.
 
         Parameters
         ----------
@@ -346,7 +346,7 @@ class Problem:
 
 
 class _Search:
-    """Where one search ended."""
+    """Result of one search."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What a fit found, and what may be trusted of it."""
+"""Results of a fit, and how well the experiments determine them."""
 
 from __future__ import annotations
 

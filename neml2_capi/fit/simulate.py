@@ -35,7 +35,7 @@ class Group:
 
 @dataclass
 class Simulated:
-    """What a model did in one experiment; if it failed, why."""
+    """Curves of a model in one experiment; if it failed, the reason."""
 
     #: By component, "stress.xx": (n,).
     curves: dict[str, Array]

@@ -125,7 +125,7 @@ def _with(moved: Array, place: int, held: float) -> Array:
 
 
 def _crossing(values: Array, losses: Array, middle: int, side: int) -> float:
-    """Where the loss goes through the level, linear in its root, in which it is nearly so."""
+    """Return the value at which the loss has the level; its root is interpolated linearly."""
     place = middle
     while 0 <= place + side < len(values):
         if losses[place + side] >= _LEVEL:
@@ -163,7 +163,7 @@ class LogDensity:
         if scatter is None and not known:
             raise wrong(
                 "scatter",
-                "is needed, since experiments have no deviation: give that of the fit, fit.scatter",
+                "is needed, since experiments have no deviation: give the fit's, fit.scatter",
             )
         self.problem = problem
         self._square = 1.0 if scatter is None else float(scatter) ** 2

@@ -326,7 +326,7 @@ class Call(Handle):
         return {key: self._view(place, value) for key, (place, value) in given.items()}
 
     def _view(self, place: Place, value: Any) -> Array:
-        """Where an array is on the device; FatalError if it is elsewhere."""
+        """Return the view of an array on the device; FatalError if it is elsewhere."""
         memory, own = memory_of(value), self._memory
         if memory is None or own is None or memory[:3] != own[:3]:
             raise place.label.refuse(

@@ -12,7 +12,7 @@ from neml2_capi.model.scheduler import Device, Scheduler, not_a_scheduler
 
 
 class View(NamedTuple):
-    """What a model shows of its law: by another strain, or in other axes."""
+    """View of a law: by another strain, in other axes, or under a hypothesis."""
 
     strain_measure: str | None = None
     stress_measure: str | None = None

@@ -127,7 +127,7 @@ def _parsed(content: bytes) -> tuple[dict[str, Array], dict[str, str]]:
 
 
 def checksum_of(model: Model) -> str:
-    """What tells the artifact of a model from another one; FatalError if its files are broken."""
+    """Return the checksum of a model's artifact; FatalError if its files are broken."""
     checksum: str | None = model.describe()["checksum"]
     if checksum is None:
         raise FatalError(

@@ -34,7 +34,7 @@ _SCRIPTS = ("law.js", "plot.js", "page.js")
 
 
 class PageError(Refusal):
-    """What a page cannot be made of, and what to do."""
+    """Refusal to make a page: the reason, and what to do."""
 
 
 def make(
@@ -93,7 +93,7 @@ def make(
 
 
 def _about(model: Model, title: str) -> dict[str, Any]:
-    """What the scripts are told of a law."""
+    """Return the facts of a law that the scripts need."""
     if "stress" not in model.outputs.index_of:
         raise PageError(f"A page shows a stress, and the law gives {model.outputs.names}.")
     stress, strain = conjugates(model, "stress")

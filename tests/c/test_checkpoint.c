@@ -84,7 +84,7 @@ static void what_does_not_fit_is_refused_and_nothing_is_written(void) {
   write_bytes(path, bytes, size);
   free(bytes);
 
-  /* Of elasticity, which has no state. */
+  /* A call of elasticity, which has no state. */
   CHECK_OK(neml2_call_create(&stateless, other));
   CHECK_STATUS(NEML2_ERROR_ARTIFACT, neml2_call_state_load(NULL, NULL, stateless, path, N));
   CHECK_SAYS("written with another artifact");

@@ -53,7 +53,7 @@ static void the_history_is_that_by_hand(const neml2::Model& model) {
   CHECK(state.old("stress")[0] != state["stress"][0] && expected[0] != 0);
 }
 
-// Of another model, as if the program were begun again.
+// Continues with another model, as if the program were begun again.
 static void a_run_goes_on_from_a_file(const neml2::Model& model) {
   const char* path = "test_state.state";
   neml2::State state(model, n);

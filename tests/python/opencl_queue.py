@@ -87,7 +87,7 @@ class Queue:
         return made
 
     def values(self, buffer: c_void_p, like: Any) -> Any:
-        """What is in a buffer when the queue has come there."""
+        """Return the content of a buffer when the queue has come there."""
         made = np.empty_like(np.ascontiguousarray(like))
         checked(
             self.cl.clEnqueueReadBuffer(

@@ -52,7 +52,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def expected(hypothesis: str) -> tuple[Results, list[str]]:
-    """What the law does under the hypothesis, and the components of its strain."""
+    """Return the results of the law under the hypothesis, and the components of its strain."""
     model = Model(examples.path("chaboche"), hypothesis=hypothesis)
     names = model.inputs["strain"].type.partition("(")[2].rstrip(")").split(", ")
     path = np.arange(STEPS + 1) / STEPS

@@ -128,7 +128,7 @@ def test_what_the_data_do_not_see_is_named(steel: Model) -> None:
     assert [each.is_seen for each in found.directions] == [False, True]
     assert "yield_stress is not seen by these data (not at all" in str(found)
     assert found.deviations["yield_stress"] == np.inf
-    # What is known before, is told.
+    # A prior's deviation is told if data say nothing.
     known = Problem(steel, [elastic], {**START, "yield_stress": Parameter(150, prior=(140, 10))})
     sure = known.solve()
     assert sure.deviations["yield_stress"] == pytest.approx(10, rel=1e-6)
@@ -299,7 +299,7 @@ def test_reversals_cycles_and_ratcheting() -> None:
 
 
 def test_a_distance_to_a_curve_is_along_its_normal(steel: Model) -> None:
-    """Of a straight line, in axes that are scaled by their range."""
+    """Distance to a straight line, in axes that are scaled by their range."""
     test = Experiment.of(
         "line", t=[0.0, 1, 2], strain=[0.0, 1e-3, 2e-3], stress=[0.0, 300, 400.0], loss="curve"
     )

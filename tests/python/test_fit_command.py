@@ -72,7 +72,7 @@ def test_a_fit_from_files(tmp_path: Path, stress: Any) -> None:
     found = json.loads(done.stdout)
     assert found["parameters"] == pytest.approx({"E": 180e3, "yield_stress": 120.0}, rel=1e-5)
     assert found["success"] and found["unseen"] == []
-    # What was written goes back in.
+    # The written parameters go back in.
     text = file.read_text()
     begin, end = text.index("[parameters]"), text.index("[[experiments]]")
     file.write_text(text[:begin] + (tmp_path / "fitted.toml").read_text() + text[end:])

@@ -94,7 +94,7 @@ def under(law: Law, hypothesis: str) -> tuple[Model, Results]:
 
 
 def in_three_dimensions(law: Law, hypothesis: str) -> Results:
-    """The same by drive(), which finds the strains of stresses that vanish."""
+    """Return the results of drive(), which finds the strains of stresses that vanish."""
     model = law.open()
     given_parts, free = HYPOTHESES[hypothesis]
     times, given = forces(law, given_parts, model)
@@ -123,7 +123,7 @@ def test_a_law_under_a_hypothesis_is_the_law_with_stresses_that_vanish(
     if free:
         strain = np.asarray(expected[law.strain])[:, places(free)]
         largest = np.abs(expected[law.strain]).max()
-        # drive() ends at 1e-9 of the stress, which is not quite that of the strain.
+        # drive() ends at 1e-9 of the stress, which is not quite 1e-9 of the strain.
         np.testing.assert_allclose(
             results[f"{law.strain}_transverse"], strain, rtol=0, atol=2e-9 * largest
         )

@@ -20,7 +20,7 @@ WEIGHT = 1 / 8
 
 
 def gradients(point: Array) -> Array:
-    """Of the shape functions of a unit cube: (8, 3)."""
+    """Gradients of the shape functions of a unit cube: (8, 3)."""
     factors = np.where(NODES == 1, point, 1 - point)
     signs = np.where(NODES == 1, 1.0, -1.0)
     others = [factors[:, (k + 1) % 3] * factors[:, (k + 2) % 3] for k in range(3)]

@@ -187,7 +187,7 @@ def test_tables_of_mgis_tell_a_behaviour_of_large_strain(steel: Path) -> None:
 
 
 def rotated(library: ctypes.CDLL, name: str, values: Array, axes: Array) -> Array:
-    """What a function of the behaviour makes of values; columns are the material's axes."""
+    """Return values as the behaviour rotates them; columns are the material's axes."""
     turn, to = getattr(library, f"NEML2_Tridimensional_rotate{name}"), np.empty_like(values)
     matrix = np.ascontiguousarray(axes)
     turn(*(ctypes.c_void_p(a.ctypes.data) for a in (to, np.ascontiguousarray(values), matrix)))

@@ -1,4 +1,4 @@
-"""The page of a law in a browser: its curves are those of drive(), and everybody can use it."""
+"""The page of a law in a browser: its curves are drive()'s, and everybody can use it."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def columns(lines: list[str]) -> dict[str, np.ndarray[Any, Any]]:
 def driven(
     law: str, rows: dict[str, Any], test: str, parameters: dict[str, float], creep: float
 ) -> Any:
-    """What drive() gives for the loading of a test; `creep` is the stress of that test."""
+    """Return the results of drive() for a test's loading; `creep` is the stress of that test."""
     times = rows["time"]
     with Model(examples.path(law)) as model:
         strain: dict[str, Any] = {"xx": rows["strain.xx"]}

@@ -29,7 +29,7 @@ from tools.process import CACHE, Command
 pytestmark = pytest.mark.native
 CHABOCHE = examples.path("chaboche")
 BAR = ROOT / "examples" / "static"
-# What the file says of its flags; kernels have vectors wider than the processor's.
+# Flags that the file names; kernels have vectors wider than the processor's.
 FLAGS = ("-O1", "-Wno-psabi", "-ffp-contract=off")
 
 

@@ -41,7 +41,7 @@ def written(folder: Path, tests: str, law: str = "elasticity") -> Path:
 
 
 def told(file: Path, *arguments: object) -> dict[str, dict[str, object]]:
-    """What the command says of each column of the only test."""
+    """Return the command's results for each column of the only test."""
     (test,) = json.loads(verify(file, "--json", *arguments).stdout)["tests"]
     assert not test["error"], test["error"]
     return {each["column"]: each for each in test["columns"]}
@@ -79,7 +79,7 @@ def test_a_template_passes_as_it_stands_and_sees_another_modulus(law: str, tmp_p
 
 
 # ------------------------------------------------------------------------------------------------
-# What is expected
+# Expected values
 # ------------------------------------------------------------------------------------------------
 
 
@@ -151,7 +151,7 @@ def test_an_artifact_given_to_the_command_is_in_the_place_of_the_files(tmp_path:
 
 
 # ------------------------------------------------------------------------------------------------
-# What fails
+# Failures
 # ------------------------------------------------------------------------------------------------
 
 
