@@ -175,6 +175,17 @@ static void a_report_counts_the_solves_of_a_rescue(neml2::Model model) {
   CHECK(refuses(NEML2_ERROR_DTYPE, "rescue solves", [&] { step.call.bind_report(NEML2_REPORT_RESCUE_SOLVES, wrong); }));
 }
 
+static void arrays_are_the_hosts_unless_the_model_is_on_a_device(const neml2::Model& model) {
+  neml2::Call call(model);
+  std::vector<face::Tensor6> strain = face::strains(n), stress(n);
+  call.bind_input("strain", strain, 6).bind_output("stress", stress, 6);
+  CHECK(refuses(NEML2_ERROR_UNSUPPORTED, "memory", [&] { neml2::use_device_memory(call, nullptr); }));
+  CHECK(call.run(n) == NEML2_OK && neml2::wait(call) == NEML2_OK);
+  CHECK(face::near(stress, expected_stress()));
+  neml2::use_host_memory(call);
+  CHECK(refuses(NEML2_ERROR_MISSING, "strain", [&] { call.run_or_throw(n); }));
+}
+
 int main() {
   return face::run([] {
     const neml2::Model model(face::path("elasticity"));
@@ -185,6 +196,7 @@ int main() {
     one_value_serves_all_points(model);
     a_block_may_have_no_points(model);
     steps_are_no_more_than_the_arrays_hold(model);
+    arrays_are_the_hosts_unless_the_model_is_on_a_device(model);
     reports_have_their_types(neml2::Model(face::path("viscoplastic")));
     a_report_counts_the_solves_of_a_rescue(neml2::Model(face::path("viscoplastic")));
   });
