@@ -55,9 +55,10 @@ class Expression:
         #: What it reads, in order.
         self.names: list[str] = []
         try:
-            self._part = self._read(ast.parse(self._text, mode="eval").body, _DEEPEST)
-        except (SyntaxError, MemoryError, RecursionError) as error:
+            tree = ast.parse(self._text, mode="eval")
+        except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
             raise ValueError(f"it is no expression: {getattr(error, 'msg', error)}") from None
+        self._part = self._read(tree.body, _DEEPEST)
 
     def __call__(self, values: Mapping[str, Array]) -> Array:
         """Its value, where each of `names` has the value that is given."""
