@@ -36,7 +36,7 @@ std::string kernels_of(const Metadata& metadata) {
 std::string checksum(const Metadata& metadata) {
   const auto text = archive::read(metadata.file, limits::json_bytes);
   if (!text)
-    throw Error(NEML2_ERROR_FILE, metadata.file.string(),
+    throw Error(NEML2_ERROR_ARTIFACT, metadata.file.string(),
                 join("There is no file ", metadata.file.string(), " any more. Put the artifact back."));
   std::string lines = join(name_of(metadata.dtype), " ", archive::sha256(*text), "\n");
   bool packages = false;

@@ -104,7 +104,8 @@ static std::string in_utf8(const std::filesystem::path& path) {
 static std::optional<std::string> checksum_if_whole(const Metadata& metadata) {
   try {
     return checksum(metadata);
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.status() != NEML2_ERROR_ARTIFACT) throw;
     return std::nullopt;
   }
 }
