@@ -126,7 +126,7 @@ class _Parted:
             factor = self._sum(name, x[0], y[0])
             if factor and constant_of(factor) != 0:
                 return factor, x[1]
-        made = self._sum(name, self._s.mul(*x), self._s.mul(*y))
+        made = self._sum(name, self._value(x), self._value(y))
         assert made
         return self._one, made
 
@@ -141,10 +141,15 @@ class _Parted:
     def _whole(self, parts: _Parts) -> Node:
         first, rest = parts
         if first is None or rest is None:
-            found = self._s.mul(*rest) if rest else first
+            found = self._value(rest) if rest else first
             assert found
             return found
-        return self._s.add(first, self._s.mul(*rest))
+        return self._s.add(first, self._value(rest))
+
+    def _value(self, rest: _Rest) -> Node:
+        """The product; a condition, which has no factor, stays one."""
+        factor, value = rest
+        return value if factor is self._one else self._s.mul(factor, value)
 
     def _is_zero(self, parts: _Parts) -> bool:
         return parts[0] is not None and constant_of(parts[0]) == 0

@@ -15,7 +15,7 @@ from neml2_capi.kernels.evaluate import evaluate
 from neml2_capi.kernels.latency import ready_first
 from neml2_capi.kernels.prepare import Prepared, prepared_kernels
 from neml2_capi.kernels.program import Array, Program, program_of
-from neml2_capi.kernels.scalar import Node, Scalars
+from neml2_capi.kernels.scalar import MASKS, Node, Scalars
 from neml2_capi.kernels.schedule import run_operations, unchanging_first
 from neml2_capi.kernels.simplify import simplified
 from neml2_capi.kernels.systems import System, joined_systems_of
@@ -204,6 +204,20 @@ def test_a_zero_that_a_law_writes_is_no_sum_that_vanishes() -> None:
     point = [np.array([[np.inf]]), np.array([[1.0]])]
     for slopes in (False, True):
         assert np.isnan(evaluate(set_apart(law, [0], slopes), point)[0])
+
+
+@pytest.mark.parametrize("slopes", [False, True])
+def test_a_condition_of_an_unknown_stays_a_condition(slopes: bool) -> None:
+    """Of the smaller of two values, as complementarity writes it: in C a number is no condition."""
+    s = Scalars(notes=False)
+    u, g = s.variable(0, 0), s.variable(1, 0)
+    positive, below = s.node("gt", u, s.constant(0.0)), s.node("gt", g, u)
+    row = s.where(s.node("and", positive, s.node("not", below)), g, u)
+    law = program_of([Array("u", (1,)), Array("g", (1,))], [Array("r", (1,))], [[row]])
+    steps = set_apart(law, [0], slopes).steps
+    asked = [steps[a[0]][0] for name, a, _ in steps if name == "where"]
+    asked += [steps[x][0] for name, a, _ in steps if name in ("and", "or", "not") for x in a]
+    assert len(asked) == 4 and set(asked) <= MASKS
 
 
 def test_a_sum_that_vanishes_below_a_threshold_stays() -> None:
