@@ -307,9 +307,12 @@ mlir.register_lowering(_once, lambda _, array: [array])
 def driven(run: Callable[..., Any], outputs: Iterable[str]) -> Callable[[Arrays], dict[str, Any]]:
     """A history as a function of jax of its parameters, with gradients in reverse mode.
 
-        tension = partial(experiments.tension, model, times, 0.01)
-        stress = neml2_capi.jax.driven(tension, ["stress"])
-        slope = jax.grad(lambda E: stress({"E": E})["stress"][-1, 0])(2e5)
+        import functools
+        model = neml2_capi.Model(neml2_capi.examples.path("isotropic_hardening"))
+        times = np.linspace(0, 10, 21)
+        tension = functools.partial(neml2_capi.experiments.tension, model, times, 0.01)
+        history = neml2_capi.jax.driven(tension, ["stress"])
+        slope = jax.grad(lambda E: history({"E": E})["stress"][-1, 0])(200e3)
 
     Gradients go backward through all increments in one callback, as Results.gradient() does.
 
