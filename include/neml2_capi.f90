@@ -188,6 +188,7 @@ module neml2_capi_internal
     procedure :: history_count => model_history_count
     procedure :: history_info => model_history_info
     procedure :: describe => model_describe
+    procedure :: checksum => model_checksum
     procedure :: option_count => model_option_count
     procedure :: parameter_tensor => model_parameter_tensor
     procedure :: forward => model_forward
@@ -1059,6 +1060,28 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine model_describe
+
+  ! Tell the SHA-256 of what the artifact computes: see neml2_model_checksum in neml2_capi.h.
+  != model_checksum -> text
+  subroutine model_checksum(self, text, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    character(:), allocatable, intent(inout) :: text
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    character(kind=c_char) :: nothing(1)
+    character(kind=c_char, len=:), allocatable :: buffer
+    integer(int64) :: needed
+    needed = 1
+    outcome = c_model_checksum(nothing, 0_int64, needed, c_handle(self))
+    if (outcome == neml2_ok) then
+      allocate (character(kind=c_char, len=needed) :: buffer)
+      outcome = c_model_checksum(buffer, needed, needed, c_handle(self))
+    end if
+    if (outcome == neml2_ok) text = buffer(:len(buffer) - 1)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine model_checksum
 
   ! The same of the artifact at `path`, of which no package is loaded. The arguments are those of neml2_model%load.
   != neml2_source_describe -> path, text, [name], [dtype], [device], [device_index]

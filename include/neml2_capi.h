@@ -537,6 +537,12 @@ NEML2_CAPI int32_t neml2_model_history_inspect(neml2_history_info *out, const ne
  *  Threads: any. */
 NEML2_CAPI int32_t neml2_model_describe(char *buffer, int64_t capacity, int64_t *needed, const neml2_model *model);
 
+/** The SHA-256 of what the artifact of a model computes, in hexadecimal, as files of states tell it: of its metadata, and
+ *  of each package or, without packages, of the graphs of its kernels. It is the same for kernels that are built for
+ *  other processors. Reads the files of the artifact. `buffer`, `capacity` and `needed` as in neml2_error_message().
+ *  Errors: FILE, ARTIFACT. Threads: any. */
+NEML2_CAPI int32_t neml2_model_checksum(char *buffer, int64_t capacity, int64_t *needed, const neml2_model *model);
+
 /** Describe an artifact by a JSON document: inputs, outputs, parameters, segments with their packages, the derivatives
  *  that were compiled, solver settings. The document has the same form for every schema of NEML2. No package is loaded,
  *  and `runtime` is ignored. `buffer`, `capacity` and `needed` as in neml2_error_message().

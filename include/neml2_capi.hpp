@@ -915,6 +915,11 @@ class Model {
     return detail::text([&](auto... to) { detail::checked(neml2_model_describe(to..., get())); });
   }
 
+  /** The SHA-256 of what the artifact computes, in hexadecimal: see neml2_model_checksum(). */
+  std::string checksum() const {
+    return detail::text([&](auto... to) { detail::checked(neml2_model_checksum(to..., get())); });
+  }
+
   /** The element type of the floating-point variables. */
   int32_t dtype() const { return inspect().dtype; }
 

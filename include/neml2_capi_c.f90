@@ -336,6 +336,13 @@ module neml2_capi_c
       integer(int64), intent(inout), optional :: needed
       type(c_ptr), value :: model
     end function
+    integer(int32) function c_model_checksum(buffer, capacity, needed, model) bind(c, name="neml2_model_checksum")
+      import
+      character(kind=c_char), intent(inout), optional :: buffer(*)
+      integer(int64), value :: capacity
+      integer(int64), intent(inout), optional :: needed
+      type(c_ptr), value :: model
+    end function
     integer(int32) function c_source_describe(buffer, capacity, needed, source) bind(c, name="neml2_source_describe")
       import
       character(kind=c_char), intent(inout), optional :: buffer(*)

@@ -12,13 +12,18 @@
 namespace neml2_capi::artifact {
 namespace {
 
+// Returns the text of a file of an artifact that is open.
+std::string text_of(const std::filesystem::path& file) {
+  if (auto text = archive::read(file, limits::json_bytes)) return *std::move(text);
+  throw Error(NEML2_ERROR_FILE, file.string(),
+              join("Cannot read ", file.string(), ", a file of the artifact that is open. Put the artifact back."));
+}
+
 // Returns a line for each kernel with the checksum of its graph; of its source, if its graph's is not told.
 std::string kernels_of(const Metadata& metadata) {
   const std::string file = (kernels_folder(metadata.leaf) / "kernels.json").string();
-  const auto text = archive::read(file, limits::json_bytes);
-  if (!text) return "";
   try {
-    const JsonDocument document(*text);
+    const JsonDocument document(text_of(file));
     std::string lines;
     for (const Field& kernel : Field(file, document.root())["kernels"].list()) {
       const auto graph = kernel.find("graph_checksum");
@@ -34,11 +39,7 @@ std::string kernels_of(const Metadata& metadata) {
 }  // namespace
 
 std::string checksum(const Metadata& metadata) {
-  const auto text = archive::read(metadata.file, limits::json_bytes);
-  if (!text)
-    throw Error(NEML2_ERROR_ARTIFACT, metadata.file.string(),
-                join("There is no file ", metadata.file.string(), " any more. Put the artifact back."));
-  std::string lines = join(name_of(metadata.dtype), " ", archive::sha256(*text), "\n");
+  std::string lines = join(name_of(metadata.dtype), " ", archive::sha256(text_of(metadata.file)), "\n");
   bool packages = false;
   for (const std::string& package : packages_of(metadata)) {
     if (!archive::is_file(metadata.leaf / package)) continue;

@@ -1,7 +1,5 @@
 // Metadata as JSON, in the same form for every schema: an object for each structure, whose keys are its members.
 
-#include <optional>
-
 #include "capi/artifact/metadata.h"
 #include "capi/base/error.h"
 #include "capi/base/json_document.h"
@@ -100,22 +98,11 @@ static std::string in_utf8(const std::filesystem::path& path) {
   return path.string();
 }
 
-// Returns the checksum, or nullopt if a file that it is of is missing or damaged: what is broken is described, too.
-static std::optional<std::string> checksum_if_whole(const Metadata& metadata) {
-  try {
-    return checksum(metadata);
-  } catch (const Error& error) {
-    if (error.status() != NEML2_ERROR_ARTIFACT) throw;
-    return std::nullopt;
-  }
-}
-
 std::string describe(const Metadata& metadata) {
   JsonWriter out;
   out.object([&] {
     out.member("leaf", in_utf8(metadata.leaf));
     out.member("dtype", name_of(metadata.dtype));
-    out.member("checksum", checksum_if_whole(metadata));
     out.member("kernels_only", metadata.kernels_only);
     out.member("inputs", metadata.inputs);
     out.member("outputs", metadata.outputs);

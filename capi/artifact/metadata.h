@@ -214,8 +214,7 @@ std::vector<std::string> packages_of(const Metadata& metadata);
 // NEML2_ERROR_ARTIFACT if one of these files is missing or damaged.
 std::string checksum(const Metadata& metadata);
 
-// Returns the metadata as a JSON document whose keys are the members of Metadata, and the checksum: null if a file of
-// the artifact is missing or damaged.
+// Returns the metadata as a JSON document whose keys are the members of Metadata.
 std::string describe(const Metadata& metadata);
 
 // Fields of a HIT stub for a compiled model.

@@ -18,7 +18,7 @@ from neml2_capi.driver.forces import Table
 from neml2_capi.driver.increment import Increment
 from neml2_capi.driver.pace import Pace
 from neml2_capi.driver.record import Record
-from neml2_capi.model.state_file import checksum_of, read_state, require_artifact, write_state
+from neml2_capi.model.state_file import read_state, require_artifact, write_state
 
 if TYPE_CHECKING:
     from neml2_capi.model import Model
@@ -45,7 +45,7 @@ class Checkpoint:
         require_outside(self._path)
         if not isinstance(every, int | np.integer) or isinstance(every, bool) or every < 1:
             raise wrong("checkpoint_steps", f"must be a number of steps, 1 at least; got {every!r}")
-        self._every, self._artifact = int(every), checksum_of(model)
+        self._every, self._artifact = int(every), model.checksum
         self._increment, self._record, self._clock, self._pace = increment, record, clock, pace
 
     def until(self, step: int) -> int:

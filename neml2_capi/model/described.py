@@ -97,6 +97,14 @@ class Described:
         return self._engine.describe()
 
     @property
+    def checksum(self) -> str:
+        """The SHA-256 of what the artifact computes, by which files of states know it.
+
+        FatalError if a file of the artifact is missing or damaged.
+        """
+        return self._engine.checksum()
+
+    @property
     def device(self) -> Any:
         """Where the model runs: "cpu", also with a scheduler, or "cuda:0"."""
         return device_text(self._signature.device)

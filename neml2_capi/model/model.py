@@ -24,7 +24,7 @@ from neml2_capi.model.parameters import Parameters
 from neml2_capi.model.scheduler import Scheduler
 from neml2_capi.model.source import Source, View, source_of
 from neml2_capi.model.state import State, batch_of
-from neml2_capi.model.state_file import checksum_of, read_state, require_artifact, write_state
+from neml2_capi.model.state_file import read_state, require_artifact, write_state
 
 _Self = TypeVar("_Self", bound="Model")
 
@@ -323,7 +323,7 @@ class Model(Functions, Described):
         arrays = state.arrays()
         batches = (a.shape[: a.ndim - len(self._point(n))] for n, a in arrays.items())
         told = {"npoints": math.prod(next(batches, ())), "step": int(step), "time": float(time)}
-        texts = {"artifact": checksum_of(self), **{k: repr(v) for k, v in told.items()}}
+        texts = {"artifact": self.checksum, **{k: repr(v) for k, v in told.items()}}
         write_state(path, arrays, texts)
 
     def load_state(self, path: str | os.PathLike[str]) -> tuple[State, int, float]:
@@ -345,7 +345,7 @@ class Model(Functions, Described):
             The file is damaged or truncated, is of another artifact, or of other variables.
         """
         arrays, told = read_state(path)
-        require_artifact(path, told, checksum_of(self))
+        require_artifact(path, told, self.checksum)
         own = {name: array for name, array in arrays.items() if "/" not in name}
         empty = self.state().arrays()
         if missing := [name for name in empty if name not in own]:

@@ -84,6 +84,10 @@ class Opened(Handle):
         document: dict[str, Any] = json.loads(read_text(lib.neml2_model_describe, handle[0]))
         return document
 
+    def checksum(self) -> str:
+        """Return the SHA-256 of what the artifact computes."""
+        return read_text(lib.neml2_model_checksum, self._open()[0])
+
     def points_evaluated(self, device: int) -> int:
         """Return how many points a device of the scheduler has evaluated."""
         owner, count = self._open(), ffi.new("int64_t *")

@@ -8,7 +8,7 @@ import os
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.outside import written
 from neml2_capi._ffi.refusals import reason_of
 from neml2_capi._ffi.tensor import Array
-
-if TYPE_CHECKING:
-    from neml2_capi.model import Model
 
 _FORMAT = "neml2_state 1"
 _WORD = 8
@@ -124,18 +121,6 @@ def _parsed(content: bytes) -> tuple[dict[str, Array], dict[str, str]]:
     if told.get("format") != _FORMAT:
         raise Damage(f"it is of the format {told.get('format')!r}, not {_FORMAT!r}")
     return arrays, told
-
-
-def checksum_of(model: Model) -> str:
-    """Return the checksum of a model's artifact; FatalError if its files are broken."""
-    checksum: str | None = model.describe()["checksum"]
-    if checksum is None:
-        raise FatalError(
-            "a file of the artifact is missing or damaged, so that its state cannot be told from "
-            "another artifact's; `neml2-capi doctor` names the file",
-            lib.NEML2_ERROR_FILE,
-        )
-    return checksum
 
 
 def require_artifact(path: str | os.PathLike[str], told: Mapping[str, str], checksum: str) -> None:

@@ -128,7 +128,6 @@ def _of_model(model: Model) -> Iterator[Any]:
     """The content of the artifact, and what was set since it was opened."""
     document = model.describe()
     leaf = Path(document.pop("leaf"))
-    del document["checksum"]  # of the files below
     yield json.dumps(document, sort_keys=True)
     for package in packages_of(document):
         yield _Memory((leaf / package).read_bytes())

@@ -457,6 +457,8 @@ static void descriptions_fit_their_buffer(const neml2_model *model, const char *
   part[0] = '#';
   CHECK_OK(neml2_model_describe(part, 0, &again, model));
   CHECK(part[0] == '#');
+  CHECK_OK(neml2_model_checksum(other, needed, &again, model));
+  CHECK(again == 65 && strspn(other, "0123456789abcdef") == 64);
   again = -1;
   CHECK_STATUS(NEML2_ERROR_FILE, neml2_source_describe(part, 10, &again, SOURCE(.path = "/nonexistent")));
   CHECK(again == -1 && part[0] == '#');

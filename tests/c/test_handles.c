@@ -31,6 +31,7 @@ static void models_refuse(void *bad, const char *says) {
   REFUSED(neml2_model_history_count(&count, model));
   REFUSED(neml2_model_history_inspect(INFO(neml2_history_info), model, 0));
   REFUSED(neml2_model_describe(NULL, 0, &count, model));
+  REFUSED(neml2_model_checksum(NULL, 0, &count, model));
   REFUSED(neml2_call_create(&call, model));
   REFUSED(neml2_model_forward(out, NULL, model, inputs, NULL));
   REFUSED(neml2_model_jvp(NULL, out, NULL, model, inputs, inputs, NULL));

@@ -179,7 +179,10 @@ static void a_light_call(monkey *m) {
       break;
     case 6: neml2_model_history_count(&count, handle(m, MODEL)); break;
     case 7: neml2_model_history_inspect(INFO(neml2_history_info), handle(m, MODEL), index_of(m)); break;
-    case 8: neml2_model_describe(buffer, capacity, &count, handle(m, MODEL)); break;
+    case 8:
+      neml2_model_describe(buffer, capacity, &count, handle(m, MODEL));
+      neml2_model_checksum(buffer, capacity, &count, handle(m, MODEL));
+      break;
     case 9: neml2_call_create((neml2_call **)&made, handle(m, MODEL)), keep(m, CALL, made); break;
     case 10:
     case 11:

@@ -34,6 +34,7 @@ static void a_document_describes_the_model() {
   const std::string path = face::path("elasticity"), text = neml2::Model(path).describe();
   CHECK(text.find("\"elasticity.E\"") != std::string::npos && text.back() == '}');
   CHECK(text == neml2::describe(path));
+  CHECK(neml2::Model(path).checksum().size() == 64);
 }
 
 static void a_stub_names_its_model() {

@@ -239,6 +239,10 @@ contains
     call neml2_source_describe(artifact("elasticity"), same, stat, errmsg=errmsg)
     call check_ok(stat, errmsg)
     call check(text == same .and. says(text, "elasticity.E"), "the same from the model and the folder")
+    call elasticity%checksum(text, stat, errmsg)
+    call check_ok(stat, errmsg)
+    call check(len(text) == 64, "a checksum")
+    text = same
     call neml2_source_describe("/nonexistent", text, stat, errmsg=errmsg)
     call check(stat < 0 .and. text == same .and. says(errmsg, "/nonexistent"), "a missing folder")
   end subroutine models_are_described

@@ -151,7 +151,7 @@ def test_the_checksum_is_of_what_an_artifact_computes(tmp_path: Path) -> None:
 
     def checksum(root: Path) -> str:
         with Model(root) as model:
-            found: str = model.describe()["checksum"]
+            found: str = model.checksum
         return found
 
     copy = Path(shutil.copytree(examples.path("elasticity"), tmp_path / "elasticity"))
@@ -277,3 +277,16 @@ output.file = "results.npz"
     assert read_state(tmp_path / "run.state")[1]["step"] == "3"
     assert CliRunner().invoke(command_line, ["run", str(file)]).exit_code == 0
     equal(Results.load(tmp_path / "results.npz"), whole)
+
+
+def test_a_broken_artifact_has_no_checksum(tmp_path: Path) -> None:
+    """What is described of an open model reads no file; a file that is gone is told by name."""
+    artifact = shutil.copytree(examples.path("chaboche"), tmp_path / "chaboche")
+    model = Model(artifact)
+    (artifact / "metadata.json").rename(tmp_path / "metadata.json")
+    assert model.describe()["inputs"]
+    with pytest.raises(FatalError, match=r"Cannot read .*metadata\.json"):
+        model.save_state(tmp_path / "state", model.state(2))
+    assert not (tmp_path / "state").exists()
+    (tmp_path / "metadata.json").rename(artifact / "metadata.json")
+    model.save_state(tmp_path / "state", model.state(2))

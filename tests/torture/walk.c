@@ -185,6 +185,8 @@ static int32_t work_on_a_model(walk *w) {
   TRY(neml2_model_option_set_number(model, "threads", w->threads));
   TRY(neml2_model_describe(text, sizeof text, NULL, model));
   keep_text(w, text);
+  TRY(neml2_model_checksum(text, sizeof text, NULL, model));
+  keep_text(w, text);
   TRY(variables_of(w, model, NEML2_INPUT, &ninputs, inputs, memory));
   TRY(variables_of(w, model, NEML2_OUTPUT, &noutputs, outputs, memory + MOST));
   TRY_MISTAKE(NEML2_ERROR_NAME, neml2_model_variable_find(&index, model, NEML2_INPUT, "strian"));

@@ -98,6 +98,8 @@ static void description(const neml2_model *elasticity, const neml2_model *viscop
   CHECK(model.dtype == NEML2_FLOAT64 && model.device == NEML2_DEVICE_CPU && model.runtime == NEML2_RUNTIME_BUILTIN);
   CHECK_OK(neml2_model_describe(NULL, 0, &needed, elasticity));
   CHECK(needed > 100);
+  CHECK_OK(neml2_model_checksum(NULL, 0, &needed, elasticity));
+  CHECK(needed == 65);
   CHECK_OK(neml2_model_variable_count(&count, elasticity, NEML2_INPUT));
   CHECK(count == 1);
   CHECK_OK(neml2_model_variable_find(&count, elasticity, NEML2_OUTPUT, "stress"));
