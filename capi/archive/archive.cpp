@@ -10,6 +10,7 @@
 #include <new>
 
 #include "capi/archive/crc32.h"
+#include "capi/archive/file_bytes.h"
 #include "capi/archive/files.h"
 #include "capi/base/error.h"
 #include "capi/base/limits.h"
@@ -160,11 +161,13 @@ std::uint32_t directory_checksum(const std::filesystem::path& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file.is_open() && errno == ENOMEM) throw std::bad_alloc();  // which the stream keeps to itself
-  const auto size = static_cast<std::size_t>(std::max<std::streamoff>(file.tellg(), 0));
+  const std::streamoff end = file.tellg();
+  if (end < 0) throw unreadable(path, errno);
+  const auto size = static_cast<std::size_t>(end);
   const auto read = [&](std::size_t begin) {
     std::string bytes(size - begin, '\0');
     file.seekg(static_cast<std::streamoff>(begin));
-    file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) throw unreadable(path, errno);
     return bytes;
   };
   const std::size_t tail = size - std::min(size, end_size + longest_comment);

@@ -7,7 +7,15 @@
 #include <memory>
 #include <string_view>
 
+#include "capi/base/error.h"
+
 namespace neml2_capi::archive {
+
+// Returns the error NEML2_ERROR_FILE of a file that cannot be read, for errno: 0 if it is not a regular file.
+Error unreadable(const std::filesystem::path& path, int error);
+
+// Returns the error NEML2_ERROR_ARTIFACT of a file of more than `most` bytes.
+Error too_long(const std::filesystem::path& path, std::size_t size, std::size_t most);
 
 // Content of a regular file as it was when it was read: a file that is mapped instead ends the process (SIGBUS) if
 // another program shortens it.

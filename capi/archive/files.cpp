@@ -82,11 +82,16 @@ bool is_folder(const std::filesystem::path& path) {
   return first != mount->files().end() && (name.empty() || first->first.starts_with(name + "/"));
 }
 
+std::string content_of(const std::filesystem::path& path, std::size_t most) {
+  const auto content = mounted(path);
+  if (!content) return std::string(FileBytes(path, most).view());
+  if (content->size() > most) throw too_long(path, content->size(), most);
+  return std::string(*content);
+}
+
 std::optional<std::string> read(const std::filesystem::path& path, std::size_t most) {
-  if (const auto content = mounted(path))
-    return content->size() > most ? std::nullopt : std::optional(std::string(*content));
   try {
-    return std::string(FileBytes(path, most).view());
+    return content_of(path, most);
   } catch (const refusals::LimitError&) {
     throw;
   } catch (const Error&) {

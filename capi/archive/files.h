@@ -36,7 +36,10 @@ std::optional<std::string_view> mounted(const std::filesystem::path& path);
 bool is_file(const std::filesystem::path& path);
 bool is_folder(const std::filesystem::path& path);
 
-// Returns the content of a regular file of at most `most` bytes, nullopt if it cannot be read.
+// Returns the content of a regular file of at most `most` bytes. Throws as FileBytes does.
+std::string content_of(const std::filesystem::path& path, std::size_t most = SIZE_MAX);
+
+// The same; nullopt if it cannot be read.
 std::optional<std::string> read(const std::filesystem::path& path, std::size_t most = SIZE_MAX);
 
 }  // namespace neml2_capi::archive

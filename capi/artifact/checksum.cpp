@@ -12,18 +12,11 @@
 namespace neml2_capi::artifact {
 namespace {
 
-// Returns the text of a file of an artifact that is open.
-std::string text_of(const std::filesystem::path& file) {
-  if (auto text = archive::read(file, limits::json_bytes)) return *std::move(text);
-  throw Error(NEML2_ERROR_FILE, file.string(),
-              join("Cannot read ", file.string(), ", a file of the artifact that is open. Put the artifact back."));
-}
-
 // Returns a line for each kernel with the checksum of its graph; of its source, if its graph's is not told.
 std::string kernels_of(const Metadata& metadata) {
   const std::string file = (kernels_folder(metadata.leaf) / "kernels.json").string();
   try {
-    const JsonDocument document(text_of(file));
+    const JsonDocument document(archive::content_of(file, limits::json_bytes));
     std::string lines;
     for (const Field& kernel : Field(file, document.root())["kernels"].list()) {
       const auto graph = kernel.find("graph_checksum");
@@ -39,7 +32,7 @@ std::string kernels_of(const Metadata& metadata) {
 }  // namespace
 
 std::string checksum(const Metadata& metadata) {
-  std::string lines = join(name_of(metadata.dtype), " ", archive::sha256(text_of(metadata.file)), "\n");
+  std::string lines = join(name_of(metadata.dtype), " ", archive::sha256(archive::content_of(metadata.file, limits::json_bytes)), "\n");
   bool packages = false;
   for (const std::string& package : packages_of(metadata)) {
     if (!archive::is_file(metadata.leaf / package)) continue;
