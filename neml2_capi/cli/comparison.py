@@ -42,9 +42,10 @@ class Comparison:
 
     @cached_property
     def missed(self) -> NDArray[np.bool_]:
-        """Marks of the values that differ more than allowed, or are no numbers."""
+        """Marks of the values that differ more than allowed, or of which one is not finite."""
         with np.errstate(invalid="ignore"):
-            return ~(np.abs(self.found - self.wanted) <= self.allowed)
+            close = np.abs(self.found - self.wanted) <= self.allowed
+        return ~(close & np.isfinite(self.wanted))
 
     @cached_property
     def worst(self) -> tuple[int, ...]:

@@ -184,8 +184,10 @@ def test_steps_that_do_not_converge_and_numbers_that_are_none_fail(tmp_path: Pat
     body = "forces.strain.xx.ramp = 1.0\noptions.miters = 1\nstep.least = 1.0\n"
     line = refusal(tmp_path, body + "expect.strain.xx.ramp = 1.0", "chaboche")
     assert "step 1 failed at t = 0.25" in line
-    bad = "[[test]]\nexpect.stress.xx = { expression = '0 / strain.yy', atol = 1e300 }"
-    assert "expected nan" in verify(written(tmp_path, bad)).output
+    for expression, value in (("0 / strain.yy", "nan"), ("exp(1e9)", "inf"), ("-9**9**9", "-inf")):
+        bad = f"[[test]]\nexpect.stress.xx = {{ expression = '{expression}', atol = 1e300 }}"
+        done = verify(written(tmp_path, bad))
+        assert done.exit_code == 1 and f"expected {value}," in done.output
 
 
 def test_both_curves_are_drawn(tmp_path: Path) -> None:
