@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -284,6 +285,18 @@ def caused(error: _E, cause: int) -> _E:
     return error
 
 
+def _plural(kind: str) -> str:
+    """Plural of a noun that others may follow: "columns of a.csv", "hypotheses"."""
+    nouns, *others = re.split(r"(?= (?:of|in|with|that) )", kind, maxsplit=1)
+    ends = {r"sis$": "se", r"y$": "ie"}
+    made = []
+    for noun in nouns.split(" or "):
+        for end, plural in ends.items():
+            noun = re.sub(end, plural, noun)
+        made.append(f"{noun}s")
+    return " or ".join(made) + "".join(others)
+
+
 def unknown_name(kind: str, name: object, names: Iterable[str]) -> UnknownNameError:
     """The error for a name that is not among `names`, with the nearest one."""
     import difflib
@@ -292,7 +305,8 @@ def unknown_name(kind: str, name: object, names: Iterable[str]) -> UnknownNameEr
     near = difflib.get_close_matches(str(name), known, n=1)
     message = f"unknown {kind} {name!r}"
     message += f"; did you mean {near[0]!r}?" if near else "."
-    message += f" The {kind}s are: {', '.join(known)}" if known else f" There are no {kind}s"
+    kinds = _plural(kind)
+    message += f" The {kinds} are: {', '.join(known)}" if known else f" There are no {kinds}"
     return UnknownNameError(message, lib.NEML2_ERROR_NAME, str(name))
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from states import random_like, recorded
 
 from neml2_capi import ConvergenceError, FatalError, Model, load_model
+from neml2_capi._ffi.errors import unknown_name
 from neml2_capi._ffi.library import lib
 
 Array = NDArray[np.float64]
@@ -89,6 +90,21 @@ def test_missing_input(elasticity: Model, viscoplastic: Model) -> None:
     with refused("MISSING", "X1~1", subject="X1~1"):  # nothing defaults, history neither
         viscoplastic.forward(inputs)
     assert_works(elasticity)
+
+
+@pytest.mark.parametrize(
+    ("kind", "kinds"),
+    [
+        ("input", "inputs"),
+        ("hypothesis", "hypotheses"),
+        ("quantity with a unit", "quantities with a unit"),
+        ("input or parameter", "inputs or parameters"),
+        ("column of 'a or b.csv'", "columns of 'a or b.csv'"),
+    ],
+)
+def test_an_unknown_name_lists_the_known_ones(kind: str, kinds: str) -> None:
+    assert f"The {kinds} are: strain, t" in str(unknown_name(kind, "x", ["strain", "t"]))
+    assert str(unknown_name(kind, "x", [])) == f"unknown {kind} 'x'. There are no {kinds}"
 
 
 def test_unknown_input(elasticity: Model) -> None:
