@@ -140,8 +140,17 @@ class Experiment:
         rows = np.isfinite(times) & np.all([np.isfinite(v) for v in prescribed.values()], axis=0)
         columns = {"t": times, **_keyed("strain", strains), **_keyed("stress", stresses)}
         kept = {key: value[rows] for key, value in columns.items()}
-        others = {key: _rowwise(value, rows) for key, value in (forces or {}).items()}
-        scatter = None if deviation is None else _rowwise(np.asarray(deviation, float), rows)
+        others = {
+            key: _rowwise("forces", f"{key} of {name!r}", value, rows)
+            for key, value in (forces or {}).items()
+        }
+        scatter = None
+        if deviation is not None:
+            scatter = _rowwise("deviation", f"of {name!r}", deviation, rows)
+            if not np.all(np.asarray(scatter) > 0):
+                raise wrong("deviation", f"of {name!r} must be above 0; got {np.min(scatter):g}")
+        if not 0 <= weight < np.inf:
+            raise wrong("weight", f"of {name!r} must be a finite number, 0 at least; got {weight}")
         if len(kept["t"]) == 0:
             raise wrong(control, f"of {name!r} has no number at all")
         starts = [kept[f"{control}.{part}"][0] for part in prescribed]
@@ -279,14 +288,25 @@ def _components(name: str, kind: str, given: Any) -> dict[str, Array]:
     parts = given if isinstance(given, Mapping) else {_ALONG: given}
     found = {}
     for part, value in parts.items():
-        try:
-            found[part] = np.array(value, float)
-        except (TypeError, ValueError) as error:
-            raise wrong(kind, f"{part} of {name!r} has what is no number: {error}") from None
+        found[part] = _numbers(kind, f"{part} of {name!r}", value)
         if found[part].ndim != 1:
             raise wrong(
                 kind, f"{part} of {name!r} has the shape {found[part].shape}; expected (n,)"
             )
+    return found
+
+
+def _numbers(kind: str, whose: str, given: Any) -> Array:
+    """A copy of real numbers; NaN is one that was not seen."""
+    if np.iscomplexobj(given):
+        raise wrong(kind, f"{whose} has complex numbers; expected real ones")
+    try:
+        found = np.array(given, float)
+    except (TypeError, ValueError) as error:
+        raise wrong(kind, f"{whose} has what is no number: {error}") from None
+    if np.isinf(found).any():
+        row = f" in row {int(np.isinf(found).argmax())}" if found.ndim == 1 else ""
+        raise wrong(kind, f"{whose} is infinite{row}; expected numbers, or NaN if it was not seen")
     return found
 
 
@@ -298,7 +318,7 @@ def _times(name: str, given: Any, rate: float | None, first: Array) -> Array:
     if given is not None:
         if rate is not None:
             raise wrong("rate", f"of {name!r} is given beside times; expected one of them")
-        return np.array(given, float)
+        return _numbers("t", f"of {name!r}", given)
     if rate is None:
         return np.arange(float(len(first)))
     if not rate > 0:
@@ -308,9 +328,17 @@ def _times(name: str, given: Any, rate: float | None, first: Array) -> Array:
     return np.asarray(passed + (abs(known[0]) == 0) * 0.0)
 
 
-def _rowwise(value: Any, rows: Any) -> Any:
-    array = np.asarray(value, float)
-    return array[rows] if array.ndim else float(array)
+def _rowwise(kind: str, whose: str, given: Any, rows: NDArray[np.bool_]) -> Any:
+    """One finite number, or those of the rows that count."""
+    array = _numbers(kind, whose, given)
+    if array.shape not in ((), rows.shape):
+        raise wrong(
+            kind, f"{whose} has the shape {array.shape}; expected one number, or {rows.shape}"
+        )
+    found = array[rows] if array.ndim else float(array)
+    if not np.isfinite(found).all():
+        raise wrong(kind, f"{whose} has NaN in a row that counts; expected numbers")
+    return found
 
 
 def _from_zero(

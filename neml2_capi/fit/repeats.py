@@ -48,6 +48,8 @@ def averaged(experiments: Sequence[Experiment], name: str = "") -> Experiment:
         for each in tests:
             value = each.measured[part]
             seen = np.isfinite(value)
+            if not seen.any():
+                raise wrong("experiments", f"have {each.name!r}, in which no {part} was measured")
             rows.append(np.interp(first.t, each.t[seen], value[seen], np.nan, np.nan))
         table = np.stack(rows)
         counted = np.isfinite(table).sum(axis=0)

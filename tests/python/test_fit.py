@@ -261,6 +261,16 @@ def test_what_is_wrong_is_said_in_words(steel: Model) -> None:
         ({"control": "force"}, "control of 't' must be 'strain' or 'stress'"),
         ({"rate": 1.0}, "rate of 't' is given beside times"),
         ({"stress": ["a"] * 17}, "has what is no number"),
+        ({"t": ["a"] * 17}, "t of 't' has what is no number"),
+        ({"stress": stress + 0j}, "stress xx of 't' has complex numbers"),
+        ({"stress": np.where(TIMES == TIMES[3], np.inf, stress)}, "is infinite in row 3"),
+        ({"strain": np.where(TIMES == TIMES[4], -np.inf, STRAIN)}, "is infinite in row 4"),
+        ({"deviation": 0.0}, "deviation of 't' must be above 0; got 0"),
+        ({"deviation": np.nan}, "deviation of 't' has NaN in a row that counts"),
+        ({"deviation": np.ones(3)}, r"deviation of 't' has the shape \(3,\)"),
+        ({"weight": -1.0}, "weight of 't' must be a finite number, 0 at least; got -1"),
+        ({"forces": {"temperature": np.ones(3)}}, "forces temperature of 't' has the shape"),
+        ({"forces": {"temperature": np.inf}}, "forces temperature of 't' is infinite"),
     ]
     for change, message in wrong:
         with pytest.raises(FatalError, match=message):
