@@ -32,7 +32,8 @@ std::string kernels_of(const Metadata& metadata) {
 }  // namespace
 
 std::string checksum(const Metadata& metadata) {
-  std::string lines = join(name_of(metadata.dtype), " ", archive::sha256(archive::content_of(metadata.file, limits::json_bytes)), "\n");
+  std::string lines =
+      join(name_of(metadata.dtype), " ", archive::sha256(archive::content_of(metadata.file, limits::json_bytes)), "\n");
   bool packages = false;
   for (const std::string& package : packages_of(metadata)) {
     if (!archive::is_file(metadata.leaf / package)) continue;
