@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.outside import require_outside
 from neml2_capi._ffi.tensor import Array
 from neml2_capi.driver.arguments import file_name, wrong
-from neml2_capi.driver.forces import Table
+from neml2_capi.driver.forces import Force, Table
+from neml2_capi.driver.given import Given
 from neml2_capi.driver.increment import Increment
 from neml2_capi.driver.pace import Pace
 from neml2_capi.driver.record import Record
@@ -40,12 +42,14 @@ class Checkpoint:
         record: Record,
         clock: Table,
         pace: Pace,
+        given: Iterable[Force | Given],
     ) -> None:
         self._path = file_name("checkpoint", path)
         require_outside(self._path)
         if not isinstance(every, int | np.integer) or isinstance(every, bool) or every < 1:
             raise wrong("checkpoint_steps", f"must be a number of steps, 1 at least; got {every!r}")
-        self._every, self._artifact = int(every), model.checksum
+        self._every, self._artifact, self._model = int(every), model.checksum, model
+        self._given = {f"given/{each.label}": each for each in given}
         self._increment, self._record, self._clock, self._pace = increment, record, clock, pace
 
     def until(self, step: int) -> int:
@@ -78,8 +82,6 @@ class Checkpoint:
             raise self._refuse("holds a state, but is not a checkpoint of drive()") from error
         if not 0 <= step < self._clock.steps:
             raise self._refuse(f"is of step {step}, and this run has {self._clock.steps - 1}")
-        for name, value in self._fixed(step).items():
-            self._same(name, arrays.get(name), value)
         wanted: Mapping[str, Array] = {
             **self._state(),
             **{f"result/{n}": rows for n, rows in self._record.arrays(step + 1).items()},
@@ -91,6 +93,9 @@ class Checkpoint:
                     f"is of another run: its {name!r} is "
                     f"{'missing' if found is None else found.shape}; expected {value.shape}"
                 )
+        fixed = self._fixed(step)
+        for name in dict.fromkeys([*fixed, *(n for n in arrays if n.startswith("given/"))]):
+            self._same(name, arrays.get(name), fixed.get(name))
         for name, value in wanted.items():
             value[...] = arrays[name]
         controls = (f"control/{number}" for number in range(3))
@@ -104,17 +109,20 @@ class Checkpoint:
         return {name: np.asarray(inputs[name]) for name in self._increment.carried}
 
     def _fixed(self, step: int) -> dict[str, Array]:
-        """Return the data that must be the same when a run is continued."""
-        parameters = self._increment.call.parameters
-        return {
-            "given/t": self._clock.rows[: step + 1],
-            **{f"given/{name}": np.asarray(value) for name, value in parameters.items()},
-        }
+        """Return the data that must be the same when a run is continued, or their digests."""
+        replaced = self._increment.call.parameters
+        found = {"given/the times": self._clock.rows[: step + 1]}
+        for name, value in self._model.named_parameters().items():
+            found[f"given/parameter {name!r}"] = np.asarray(replaced.get(name, value))
+        for name, each in self._given.items():
+            found[name] = _digest(each.value if isinstance(each, Given) else _until(each, step))
+        return found
 
-    def _same(self, name: str, found: Array | None, expected: Array) -> None:
-        if found is None or not np.array_equal(found, expected):
-            what = "times" if name == "given/t" else f"parameter {name.removeprefix('given/')!r}"
-            raise self._refuse(f"is of another run, whose {what} differ from what is given")
+    def _same(self, name: str, found: Array | None, expected: Array | None) -> None:
+        if found is None or expected is None or not np.array_equal(found, expected):
+            raise self._refuse(
+                f"is of another run: {name.removeprefix('given/')} differs from what is given"
+            )
 
     def _refuse(self, why: str) -> FatalError:
         return FatalError(
@@ -122,3 +130,15 @@ class Checkpoint:
             lib.NEML2_ERROR_ARGUMENT,
             "checkpoint",
         )
+
+
+def _until(force: Force, step: int) -> Array:
+    """Values until the end of a step; of a function the last, since it may be called once only."""
+    return force.ends(0, step + 1) if force.most_steps > 1 else force.at(step, 1.0)
+
+
+def _digest(values: Array) -> Array:
+    """SHA-256 of an array's type, shape and bytes, (4,) of int64."""
+    digest = hashlib.sha256(f"{values.dtype} {values.shape} ".encode())
+    digest.update(np.ascontiguousarray(values).data)
+    return np.frombuffer(digest.digest(), "<i8")

@@ -127,7 +127,8 @@ def drive(
     checkpoint
         A file that holds the state and all records, renewed after `checkpoint_steps` steps and at
         the end. If it is there, the run continues from it, with the bits of one that was not
-        stopped; forces, record and derivatives must be the same as before. `times` may go on.
+        stopped; times, forces, initial values, parameters, record and derivatives must be the same
+        until the step that was reached. Arrays over time may go on.
     checkpoint_steps
         After how many steps it is renewed.
 
@@ -230,7 +231,7 @@ def drive(
     with increment.call:
         saved = None
         if checkpoint is not None:
-            about = (model, increment, rows, clocked, pace)
+            about = (model, increment, rows, clocked, pace, given[1:])
             saved = Checkpoint(checkpoint, checkpoint_steps, *about)
         stepping = Stepping(
             increment,

@@ -231,9 +231,17 @@ def test_a_run_goes_on_to_later_times_and_other_programs_take_its_state(
 def test_a_checkpoint_of_another_run_is_refused(steel: Model, tmp_path: Path) -> None:
     file = tmp_path / "run.state"
     drive(steel, TIMES[:4], {"strain": CYCLES[:4]}, record=["stress"], checkpoint=file)
+    other = CYCLES.copy()
+    other[2, 1, 0] += 1e-9
     changes: dict[str, dict[str, Any]] = {
-        "whose times differ": {"times": 2 * TIMES},
-        "whose parameter 'E' differ": {"parameters": {"E": 190e3}},
+        "the times differs": {"times": 2 * TIMES},
+        "parameter 'E' differs": {"parameters": {"E": 190e3}},
+        "force 'strain' differs": {"forces": {"strain": other}},
+        "initial value 'X1' differs": {"initial": {"X1": np.full(6, 1e-9)}},
+        "force .strain. differs": {
+            "forces": {"strain": {"xx": CYCLES[..., 0]}},
+            "control": {"stress": "uniaxial"},
+        },
         "its 'strain~1' is ": {"forces": {"strain": CYCLES[:, :2]}},
         "its 'result/": {"record": ["X2"]},
         "is of step 3, and this run has 2": {"times": TIMES[:3], "forces": {"strain": CYCLES[:3]}},
@@ -245,9 +253,45 @@ def test_a_checkpoint_of_another_run_is_refused(steel: Model, tmp_path: Path) ->
     for expected, change in changes.items():
         with pytest.raises(FatalError, match=expected):
             drive(steel, **{**usual, **change})
+    steel["yield_stress"] = 101.0
+    with pytest.raises(FatalError, match="parameter 'yield_stress' differs"):
+        drive(steel, **usual)  # type: ignore[arg-type]
     steel.save_state(file, steel.state(5))
     with pytest.raises(FatalError, match="is not a checkpoint of drive"):
         drive(steel, **usual)  # type: ignore[arg-type]
+
+
+def test_a_control_that_is_left_out_or_changed_is_refused(steel: Model, tmp_path: Path) -> None:
+    file, forces = tmp_path / "run.state", {"strain": {"xx": CYCLES[..., 0]}}
+    begun = {"strain": {"xx": CYCLES[:4, :, 0]}}
+    drive(steel, TIMES[:4], begun, control={"stress": "uniaxial"}, checkpoint=file)
+    with pytest.raises(FatalError, match="control 'stress.zz' differs"):
+        control = {"stress": {**dict.fromkeys(("yy", "yz", "xz", "xy"), 0.0), "zz": 1e-3}}
+        drive(steel, TIMES, forces, control=control, checkpoint=file)
+    with pytest.raises(FatalError, match="control 'stress.yy' differs"):
+        drive(steel, TIMES, forces, checkpoint=file)
+
+
+def test_forces_that_are_functions_are_compared_at_the_step_that_was_reached(
+    steel: Model, tmp_path: Path
+) -> None:
+    def force(amplitude: float) -> Any:
+        return lambda t: amplitude * np.sin(t) * DIRECTION
+
+    file = tmp_path / "run.state"
+    drive(steel, TIMES[:4], {"strain": force(0.005)}, checkpoint=file)
+    with pytest.raises(FatalError, match="force 'strain' differs"):
+        drive(steel, TIMES, {"strain": force(0.006)}, checkpoint=file)
+    again = drive(steel, TIMES, {"strain": force(0.005)}, checkpoint=file)
+    equal(again, drive(steel, TIMES, {"strain": force(0.005)}))
+
+
+def test_forces_may_change_after_the_step_that_was_reached(steel: Model, tmp_path: Path) -> None:
+    file, other = tmp_path / "run.state", CYCLES.copy()
+    other[4:] *= 0.5
+    drive(steel, TIMES[:4], {"strain": CYCLES[:4]}, checkpoint=file)
+    again = drive(steel, TIMES, {"strain": other}, checkpoint=file)
+    equal(again, drive(steel, TIMES, {"strain": other}))
 
 
 def test_a_file_of_a_run_says_where_its_checkpoint_is(
