@@ -265,10 +265,10 @@ def test_a_control_that_is_left_out_or_changed_is_refused(steel: Model, tmp_path
     file, forces = tmp_path / "run.state", {"strain": {"xx": CYCLES[..., 0]}}
     begun = {"strain": {"xx": CYCLES[:4, :, 0]}}
     drive(steel, TIMES[:4], begun, control={"stress": "uniaxial"}, checkpoint=file)
-    with pytest.raises(FatalError, match="control 'stress.zz' differs"):
+    with pytest.raises(FatalError, match=r"control 'stress\.zz' differs"):
         control = {"stress": {**dict.fromkeys(("yy", "yz", "xz", "xy"), 0.0), "zz": 1e-3}}
         drive(steel, TIMES, forces, control=control, checkpoint=file)
-    with pytest.raises(FatalError, match="control 'stress.yy' differs"):
+    with pytest.raises(FatalError, match=r"control 'stress\.yy' differs"):
         drive(steel, TIMES, forces, checkpoint=file)
 
 
