@@ -140,7 +140,8 @@ fs::path find_in_folder(const fs::path& folder, const std::string& family) {
 
 // Files of an artifact, and of what holds one, that are not its metadata.
 bool is_another_file(const fs::path& path) {
-  constexpr std::array<std::string_view, 9> others = {".pt2", ".zip", ".gz", ".xz", ".tar", ".so", ".c", ".h", ".npz"};
+  constexpr std::array<std::string_view, 11> others = {".pt2", ".zip",   ".gz", ".xz", ".tar", ".so",
+                                                       ".dll", ".dylib", ".c",  ".h",  ".npz"};
   return std::find(others.begin(), others.end(), path.extension().string()) != others.end() ||
          path.filename() == "kernels.json";
 }

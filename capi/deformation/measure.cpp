@@ -44,7 +44,7 @@ Deformation::Deformation(Measure measure, const Matrix& gradient)
 Six Deformation::strain() const {
   if (measure_ == Measure::green_lagrange) {
     Matrix h = gradient_;  // F - 1, for the digits of small strains
-    for (const std::size_t i : {0, 4, 8}) h[i] -= 1;
+    for (const std::size_t i : {0u, 4u, 8u}) h[i] -= 1;
     Matrix green = multiply(transpose(h), h);
     for (std::size_t i = 0; i < 9; ++i) green[i] = green[i] / 2 + h[i];
     return to_six(green);

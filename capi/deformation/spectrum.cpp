@@ -35,7 +35,7 @@ void annihilate(Matrix& a, Matrix& vectors, std::size_t p, std::size_t q) {
 
 Spectrum::Spectrum(const Matrix& gradient) : vectors(unit) {
   Matrix h = gradient;  // F - 1
-  for (const std::size_t i : {0, 4, 8}) h[i] -= 1;
+  for (const std::size_t i : {0u, 4u, 8u}) h[i] -= 1;
   Matrix excess = multiply(transpose(h), h);  // C - 1
   for (std::size_t i = 0; i < 3; ++i)
     for (std::size_t j = 0; j < 3; ++j) excess[3 * i + j] += h[3 * i + j] + h[3 * j + i];

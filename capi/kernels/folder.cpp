@@ -21,6 +21,7 @@
 #include "capi/base/locks.h"
 #include "capi/kernels/block.h"
 #include "capi/platform/memory_file.h"
+#include "capi/platform/process.h"
 #include "capi/platform/shared_object.h"
 
 namespace neml2_capi::kernels {
@@ -107,10 +108,19 @@ const neml2_kernel_set& load(const std::filesystem::path& path, const std::strin
   return *set;
 }
 
+// Returns the system that an object is for.
+std::string system_of(const artifact::Field& object) {
+  const auto system = object.find("system");
+  return system ? system->text() : "linux";
+}
+
 // Names the targets of the objects, behind a colon.
 std::string built_for(const artifact::Field& document) {
   std::string names;
-  for (const artifact::Field& entry : document["objects"].list()) add_name(names, entry["target"].text());
+  for (const artifact::Field& entry : document["objects"].list()) {
+    const std::string system = system_of(entry);
+    add_name(names, entry["target"].text() + (system == "linux" ? "" : " on " + system));
+  }
   return names.empty() ? ": they are not built" : ": they are for " + names;
 }
 
@@ -155,7 +165,7 @@ std::unique_ptr<const Folder> Folder::open(const std::filesystem::path& leaf, bo
   if (!set)
     throw Error(NEML2_ERROR_UNSUPPORTED, "kernels",
                 join("No object in ", folder->folder_.string(), " is for this machine", built_for(document),
-                     ". Build them here: neml2-capi build-kernels ARTIFACT"));
+                     ". Build them here: neml2-capi build-kernels ARTIFACT --system ", platform::system_name));
   folder->take(*set, document, leaf, alone);
   try {
     std::unique_ptr<Folder> narrower(new Folder(folder->folder_));
@@ -175,8 +185,9 @@ const neml2_kernel_set* Folder::widest(const artifact::Field& document, std::int
   const auto objects = document["objects"].list();
   for (const char* target : targets)
     for (const artifact::Field& entry : objects)
-      if (const auto found = entry["lanes"].integer();
-          entry["target"].text() == target && lanes_on(target, real_) == found && found < lanes) {
+      if (const auto found = entry["lanes"].integer(); entry["target"].text() == target &&
+                                                       system_of(entry) == platform::system_name &&
+                                                       lanes_on(target, real_) == found && found < lanes) {
         object_ = artifact::read_package(entry["file"]);
         target_ = target;
         return &load(folder_ / object_, entry["checksum"].text());

@@ -8,6 +8,15 @@
 
 namespace neml2_capi::platform {
 
+// The name of this system in kernels.json.
+#if defined(_WIN32)
+inline constexpr const char* system_name = "windows";
+#elif defined(__APPLE__)
+inline constexpr const char* system_name = "macos";
+#else
+inline constexpr const char* system_name = "linux";
+#endif
+
 std::int64_t process_id();
 std::string host_name();
 std::string processor_name();

@@ -1,7 +1,14 @@
-"""The processors that packages are compiled for."""
+"""The processors and systems that machine code of an artifact is for."""
 
+import os
 import platform
+import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+#: This system, as kernels.json names it.
+SYSTEM = {"win32": "windows", "darwin": "macos"}.get(sys.platform, "linux")
 
 #: Of a target: what tells Inductor and the compiler of C++ so.
 TARGETS: dict[str, dict[str, str]] = {
@@ -20,17 +27,30 @@ _LEVELS = {
 }
 
 
+def machine() -> str:
+    """The kind of this machine's processor, "x86_64" or "aarch64", by one name on all systems."""
+    name = platform.machine()
+    return {"AMD64": "x86_64", "ARM64": "aarch64", "arm64": "aarch64"}.get(name, name)
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def portable_target() -> str:
     """The best target that also runs on this machine, and on most others."""
-    if platform.machine() != "x86_64":
+    if machine() != "x86_64":
         return "native"
     return "x86-64-v2" if level_here() in ("x86-64", "x86-64-v2") else "x86-64-v3"
 
 
 def level_here() -> str:
     """The processor of this machine as compilers name it; "" if the system does not say."""
-    if platform.machine() != "x86_64":
-        return platform.machine()
+    if machine() != "x86_64":
+        return machine()
     try:
         flags = set(Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split())
     except OSError:
@@ -41,3 +61,14 @@ def level_here() -> str:
             break
         level = name
     return level
+
+
+def runs_here(entry: Mapping[str, Any]) -> bool:
+    """Tell whether an object of kernels, an entry of kernels.json, is for this machine."""
+    if (entry.get("system", "linux"), entry["machine"]) != (SYSTEM, machine()):
+        return False
+    levels = list(TARGETS)
+    here = level_here() or "x86-64-v2"  # of a system that does not say
+    if entry["target"] not in levels or here not in levels:
+        return bool(entry["target"] == here)
+    return levels.index(entry["target"]) <= levels.index(here)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +12,7 @@ from rich.text import Text
 
 from neml2_capi import Model, Scheduler
 from neml2_capi._rest import plausible
+from neml2_capi.artifact.targets import processors
 from neml2_capi.cli import options
 from neml2_capi.cli.screen import console, print_json, table
 from neml2_capi.cli.timing import Arrays, Timing, available, measure
@@ -85,7 +85,7 @@ def bench_command(
                     f"there is no {name!r}. The artifact has: {', '.join(known)}",
                     param_hint="--operation",
                 )
-        counts = threads or sorted({1, len(os.sched_getaffinity(0))})
+        counts = threads or sorted({1, processors()})
         timings = list(measure(model, state, wanted or known, batches, counts, seconds))
     if as_json:
         print_json({"artifact": str(path), "timings": [asdict(timing) for timing in timings]})

@@ -7,11 +7,12 @@ from typing import Any
 
 import click
 
+from neml2_capi.artifact.targets import SYSTEM
 from neml2_capi.cli import options
 from neml2_capi.cli.screen import console, table
 from neml2_capi.header.beside import TARGETS as DEVICES
 from neml2_capi.header.beside import write_beside
-from neml2_capi.kernels.build import DEFAULT_TARGETS, NATIVE, TARGETS, build
+from neml2_capi.kernels.build import NATIVE, TARGETS, build
 from neml2_capi.kernels.folder import folders, read_metadata
 
 
@@ -26,17 +27,21 @@ from neml2_capi.kernels.folder import folders, read_metadata
     help="A processor to build for; several may be given, native is this machine's. All of this "
     "machine's kind by default. opencl and cuda write the text that such a device compiles.",
 )
+@options.systems("this one by default; several may be given, or all.")
 @click.option("-j", "--jobs", default=0, help="Compilers at a time; one per processor by default.")
-def build_kernels_command(path: Path, cc: str, targets: tuple[str, ...], jobs: int) -> None:
+def build_kernels_command(
+    path: Path, cc: str, targets: tuple[str, ...], systems: tuple[str, ...], jobs: int
+) -> None:
     """Compile the kernels of an artifact again, from their C sources.
 
-    Needs a C compiler, and neither NEML2 nor torch: for another processor, an older C library, or
-    if the objects were deleted. The text for a device needs no compiler.
+    Needs a C compiler, and neither NEML2 nor torch: for another processor or system, an older C
+    library, or if the objects were deleted. The text for a device needs no compiler.
     """
     processors = [target for target in targets if target not in DEVICES]
     for folder in folders(path):
         if processors or not targets:
-            build(folder, processors or DEFAULT_TARGETS, cc, jobs=jobs)
+            for system in systems or [SYSTEM]:
+                build(folder, processors, cc, jobs=jobs, system=system)
             show(folder)
         for device in DEVICES.keys() & targets:
             text, reason = write_beside(folder, device)

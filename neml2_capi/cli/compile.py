@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -19,11 +19,11 @@ from neml2_capi._ffi.outside import require_outside
 from neml2_capi._rest import slopes_at_rest
 from neml2_capi.artifact.lock import locked
 from neml2_capi.artifact.rebuild import RebuildError, System, rebuild, torch_headers
-from neml2_capi.artifact.targets import TARGETS
+from neml2_capi.artifact.targets import SYSTEM, TARGETS
 from neml2_capi.cli import options
 from neml2_capi.cli.build_kernels import show
 from neml2_capi.kernels import capture, sites
-from neml2_capi.kernels.build import NATIVE, build
+from neml2_capi.kernels.build import NATIVE, build, compiler
 from neml2_capi.kernels.build import TARGETS as KERNEL_TARGETS
 from neml2_capi.kernels.collect import collect
 from neml2_capi.kernels.folder import KernelError, read_metadata
@@ -80,6 +80,7 @@ class Target(click.ParamType):  # type: ignore[type-arg]
     "4 to 110 seconds of processor time), or not. A model runs on them if they give what is asked "
     "for.",
 )
+@options.systems("this one always; several may be given, or all.")
 @click.option("--cc", default="", metavar="CC", help="The C compiler of kernels: $CC, else cc.")
 @click.option("--cxx", default="", metavar="CXX", help="The C++ compiler of a system's packages.")
 @click.option(
@@ -116,6 +117,7 @@ def compile_command(
     output_dir: str,
     targets: tuple[str, ...],
     kernels: str,
+    systems: tuple[str, ...],
     cc: str,
     cxx: str,
     derivatives: tuple[str, ...],
@@ -146,6 +148,9 @@ def compile_command(
             cc = shlex.join(system.compiler(language="c"))
         except RebuildError as error:
             raise click.UsageError(str(error)) from None
+    elsewhere = [] if kernels == "no" else [name for name in systems if name != SYSTEM]
+    for name in elsewhere:
+        compiler(KERNEL_TARGETS["x86-64-v3"], system=name)
     chosen = _target_for(system) if system else _target_of_packages(targets, kernels)
     environment = _environment(python, chosen)
     folder = Path(output_dir)
@@ -171,7 +176,7 @@ def compile_command(
             if model:
                 _try_at_rest(folder / model, dtype)
             return
-        folders = _write_kernels(Path(scratch), wanted, cc, staging)
+        folders = _write_kernels(Path(scratch), wanted, elsewhere, cc, staging)
         if staging:
             _install(staging, folders, Path(output_dir), dtype)
             folders = [Path(output_dir) / folder.relative_to(staging.folder) for folder in folders]
@@ -284,7 +289,7 @@ def _target_of_packages(targets: tuple[str, ...], kernels: str) -> str:
 
 
 def _write_kernels(
-    scratch: Path, targets: list[str], cc: str, staging: Staging | None
+    scratch: Path, targets: list[str], systems: Sequence[str], cc: str, staging: Staging | None
 ) -> list[Path]:
     """Write the sources of kernels, and their objects if there is a compiler."""
     try:
@@ -298,6 +303,8 @@ def _write_kernels(
         _tell_what_is_missing(scratch, folder, staging)
         try:
             build(folder, targets, cc)
+            for system in systems:
+                build(folder, system=system)
         except KernelError as error:
             # A missing compiler may be on another machine; a source that one refuses, none takes.
             if staging and not isinstance(error.__cause__, OSError):

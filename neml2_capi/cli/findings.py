@@ -21,12 +21,12 @@ from neml2_capi.artifact.files import (
     packages_of,
 )
 from neml2_capi.artifact.rebuild import holds_sources, this_system
-from neml2_capi.artifact.targets import level_here
+from neml2_capi.artifact.targets import SYSTEM, level_here, runs_here
 from neml2_capi.cli.consistency import contradictions
-from neml2_capi.cli.kernel_summary import runs_here, stand_in
+from neml2_capi.cli.kernel_summary import stand_in
 from neml2_capi.cli.remedy import compile_command
 from neml2_capi.cli.runtimes import Choice, choose, taken
-from neml2_capi.kernels.folder import KernelError, read_metadata
+from neml2_capi.kernels.folder import KernelError, object_name, read_metadata
 
 #: Why operators are missing is the model, which no option of the compiler changes.
 _OPERATORS = "calls what the built-in runtime does not have"
@@ -195,8 +195,9 @@ class _Examiner:
             build = f"Build them: neml2-capi build-kernels {self.path}"
             yield Finding("kernels", "the kernels are sources, and not built", build)
         elif not any(map(runs_here, document["objects"])):
-            built = ", ".join(entry["target"] for entry in document["objects"])
-            problem = f"the kernels are built for {built}, and this machine is {level_here()}"
+            built = ", ".join(map(object_name, document["objects"]))
+            here = f"{level_here()} on {SYSTEM}"
+            problem = f"the kernels are built for {built}, and this machine is {here}"
             yield Finding(
                 "kernels", problem, f"Build them here: neml2-capi build-kernels {self.path}"
             )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import platform
 import zipfile
 from pathlib import Path
 
 from neml2_capi.artifact.files import Description, kernels_file, packages_named, packages_of
-from neml2_capi.artifact.targets import TARGETS, level_here
-from neml2_capi.kernels.folder import KernelError, directory_checksum, read_metadata
+from neml2_capi.artifact.targets import runs_here
+from neml2_capi.kernels.folder import (
+    KernelError,
+    directory_checksum,
+    object_name,
+    read_metadata,
+)
 
 
 def kernels_of(leaf: Path) -> dict[str, str]:
@@ -20,7 +24,7 @@ def kernels_of(leaf: Path) -> dict[str, str]:
         document = read_metadata(file.parent)
     except KernelError as error:
         return dict.fromkeys((package.name for package in leaf.glob("*.pt2")), str(error))
-    targets = ", ".join(entry["target"] for entry in document["objects"])
+    targets = ", ".join(map(object_name, document["objects"]))
     built = targets or "in C, not built: neml2-capi build-kernels ARTIFACT builds it"
     found = {Path(entry["package"]).name: entry["reason"] for entry in document["missing"]}
     for entry in document["kernels"]:
@@ -47,17 +51,6 @@ def stand_in(description: Description, leaf: Path) -> bool:
         return fit and any(map(runs_here, document["objects"]))
     except (KernelError, KeyError, TypeError):
         return False
-
-
-def runs_here(entry: dict[str, str]) -> bool:
-    """Tell whether an object of kernels is for this machine."""
-    if entry["machine"] != platform.machine():
-        return False
-    levels = list(TARGETS)
-    here = level_here()
-    if entry["target"] not in levels or here not in levels:
-        return entry["target"] == here
-    return levels.index(entry["target"]) <= levels.index(here)
 
 
 def _fits(entry: dict[str, object], package: Path) -> bool:

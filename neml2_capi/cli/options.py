@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from neml2_capi.artifact.files import DTYPES
+from neml2_capi.kernels.build import SYSTEMS
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -29,6 +30,23 @@ class FilePath(click.Path):
 def artifact(function: _F) -> _F:
     """The path of an artifact, `path`."""
     return click.argument("path", metavar="ARTIFACT", type=FilePath())(function)
+
+
+def systems(help_text: str) -> Callable[[_F], _F]:
+    """The systems that load kernels, `systems`: names of SYSTEMS, each once."""
+
+    def named(context: object, option: object, given: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(SYSTEMS) if "all" in given else tuple(dict.fromkeys(given))
+
+    return click.option(
+        "--system",
+        "systems",
+        type=click.Choice([*SYSTEMS, "all"]),
+        multiple=True,
+        callback=named,
+        help=f"A system that kernels are built for: {help_text} zig compiles for another (pip "
+        "install ziglang), by default for x86-64-v2, -v3 and aarch64.",
+    )
 
 
 def as_json(function: _F) -> _F:

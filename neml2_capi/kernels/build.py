@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
-import platform
 import shlex
+import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from neml2_capi._ffi.outside import require_outside
 from neml2_capi.artifact.compilers import run
 from neml2_capi.artifact.lock import locked
-from neml2_capi.artifact.targets import level_here
+from neml2_capi.artifact.targets import SYSTEM, level_here, machine, processors
 from neml2_capi.kernels.folder import (
     HEADERS,
     C,
@@ -57,14 +58,44 @@ TARGETS = {
     "x86-64-v4": Target("x86-64-v4", "x86_64", 8),
     "aarch64": Target("armv8-a", "aarch64", 4, "aarch64-linux-gnu-gcc"),
 }
+
+
+@dataclass(frozen=True)
+class System:
+    """A system that loads objects: the end of their names, and what their first bytes are."""
+
+    suffix: str
+    magic: bytes
+    #: The target of zig, by machine.
+    zig: Mapping[str, str] = field(default_factory=dict)
+
+
+SYSTEMS = {
+    "linux": System(".so", b"\x7fELF"),
+    "windows": System(".dll", b"MZ", {m: f"{m}-windows-gnu" for m in ("x86_64", "aarch64")}),
+    # The oldest of each machine that there are wheels for.
+    "macos": System(
+        ".dylib",
+        b"\xcf\xfa\xed\xfe",
+        {"x86_64": "x86_64-macos.10.15", "aarch64": "aarch64-macos.11.0"},
+    ),
+}
 #: What is built if nothing is asked for, on this kind of machine.
-DEFAULT_TARGETS = tuple(n for n, t in TARGETS.items() if t.machine == platform.machine())
+DEFAULT_TARGETS = tuple(n for n, t in TARGETS.items() if t.machine == machine())
+#: The same, for another system than this one.
+ELSEWHERE = ("x86-64-v2", "x86-64-v3", "aarch64")
 #: The processor of this machine alone.
 NATIVE = "native"
 
 
 def build(
-    folder: Path, targets: Sequence[str] = (), cc: str = "", *, lanes: int = 0, jobs: int = 0
+    folder: Path,
+    targets: Sequence[str] = (),
+    cc: str = "",
+    *,
+    lanes: int = 0,
+    jobs: int = 0,
+    system: str = SYSTEM,
 ) -> list[Path]:
     """Compile the kernels of a folder, and note the objects in its metadata.
 
@@ -76,18 +107,21 @@ def build(
         A folder with kernels.json.
     targets : Sequence[str]
         Names of TARGETS, or "native": the best that this processor runs, and the narrower one for
-        few points if its blocks are of eight. All of this kind of machine if none is given.
+        few points if its blocks are of eight. All of this kind of machine if none is given; of
+        another system ELSEWHERE.
     cc : str
-        The compiler, with options if need be; $CC, else cc.
+        The compiler, with options if need be; $CC, else cc. For another system zig.
     lanes : int
         Points in a block, a power of 2; 0 for the target's own.
     jobs : int
         Compilers at a time; 0 for one per processor.
+    system : str
+        A name of SYSTEMS: which one loads the objects.
 
     Returns
     -------
     list[Path]
-        The objects, TARGET.so.
+        The objects: TARGET.so, of Windows TARGET.dll, of macOS TARGET.dylib.
 
     Raises
     ------
@@ -99,19 +133,21 @@ def build(
     """
     require_outside(folder)
     with locked(lock_of(folder), wait=True):
-        return _build_all(folder, targets, cc, lanes, jobs)
+        return _build_all(folder, targets, cc, lanes, jobs, system)
 
 
-def _build_all(folder: Path, targets: Sequence[str], cc: str, lanes: int, jobs: int) -> list[Path]:
+def _build_all(
+    folder: Path, targets: Sequence[str], cc: str, lanes: int, jobs: int, system: str
+) -> list[Path]:
     document = read_metadata(folder)
     require_sources(folder, document)
     if (now := checksum_of_metadata(folder)) is not None:
         document["metadata_checksum"] = now
-    names = _named(targets or DEFAULT_TARGETS)
+    names = _named(targets or (DEFAULT_TARGETS if system == SYSTEM else ELSEWHERE))
     made = []
     for name in names:
-        path = folder / f"{name}.so"
-        entry = _build(folder, document, name, cc, lanes, jobs)
+        path = folder / f"{name}{SYSTEMS[system].suffix}"
+        entry = _build(folder, document, name, cc, lanes, jobs, system)
         document["objects"] = [o for o in document["objects"] if o["file"] != path.name]
         document["objects"].append(entry)
         write_metadata(folder, document)
@@ -132,18 +168,27 @@ def _named(targets: Sequence[str]) -> list[str]:
 
 
 def _native() -> list[str]:
-    best = "aarch64" if platform.machine() == "aarch64" else level_here()
+    best = "aarch64" if machine() == "aarch64" else level_here()
     if best not in TARGETS:
         raise KernelError(
-            f"this machine, {best or platform.machine()}, is none of {', '.join(TARGETS)}: kernels "
+            f"this machine, {best or machine()}, is none of {', '.join(TARGETS)}: kernels "
             "run on these alone"
         )
     return [best, "x86-64-v3"] if best == "x86-64-v4" else [best]
 
 
-def compiler(target: Target, cc: str = "") -> list[str]:
-    """The command of a compiler: the one asked for, a cross compiler, $CC, or cc."""
-    foreign = target.machine != platform.machine()
+def compiler(target: Target, cc: str = "", system: str = SYSTEM) -> list[str]:
+    """The command of a compiler: the one asked for, zig or a cross compiler, $CC, or cc."""
+    if system != SYSTEM and not cc:
+        if not (goal := SYSTEMS[system].zig.get(target.machine)):
+            raise KernelError(f"name a compiler for {system} with --cc")
+        if not importlib.util.find_spec("ziglang"):
+            raise KernelError(
+                f"zig compiles kernels for {system}, and is not installed: python3 -m pip install "
+                f'ziglang; or name a clang with --cc, "clang --target={goal}"'
+            )
+        return [sys.executable, "-m", "ziglang", "cc", "-target", goal]
+    foreign = target.machine != machine()
     chosen = cc or (target.cross if foreign else os.environ.get("CC", "")) or "cc"
     return shlex.split(chosen)
 
@@ -156,10 +201,22 @@ def _march(target: Target, command: Sequence[str]) -> str:
 
 
 def _build(
-    folder: Path, document: dict[str, Any], name: str, cc: str, lanes: int, jobs: int
+    folder: Path,
+    document: dict[str, Any],
+    name: str,
+    cc: str,
+    lanes: int,
+    jobs: int,
+    system: str,
 ) -> dict[str, Any]:
-    target = TARGETS[name]
-    command = compiler(target, cc)
+    target, file = TARGETS[name], f"{name}{SYSTEMS[system].suffix}"
+    command = compiler(target, cc, system)
+    version = next(iter(_run([*command, "--version"], "--version").splitlines()), command[0])
+    if system == "windows" and "clang" not in version:
+        raise KernelError(
+            f"{version} cannot compile kernels for Windows, where the stack of gcc is not aligned "
+            "for vectors of 32 bytes (GCC's bug 54412): name zig or clang with --cc"
+        )
     singles = any(kernel["real"] == "float32" for kernel in document["kernels"])
     width = lanes or target.lanes * (2 if singles else 1)
     flags = [*FLAGS, f"-march={_march(target, command)}", f"-DNEML2_KERNEL_LANES={width}"]
@@ -174,22 +231,28 @@ def _build(
             given = ["-c", source, "-I", str(C), "-o", made]
             _run([*command, *flags, *shared, *given], source, folder)
 
-        with ThreadPoolExecutor(jobs or len(os.sched_getaffinity(0))) as pool:
+        with ThreadPoolExecutor(jobs or processors()) as pool:
             list(pool.map(compile_one, zip(sources, objects, strict=True)))
-        library = Path(scratch) / f"{name}.so"
+        library = Path(scratch) / file
         _run([*command, "-shared", "-o", str(library), *objects], library.name)
+        if not library.read_bytes().startswith(SYSTEMS[system].magic):
+            goal = SYSTEMS[system].zig.get(target.machine, system)
+            raise KernelError(
+                f"{command[0]} did not compile for {system}: name its target with --cc, "
+                f'"{command[0]} --target={goal}"'
+            )
         library.chmod(0o755)
         library.replace(folder / library.name)
-    version = _run([*command, "--version"], "--version").splitlines()
     return {
-        "file": f"{name}.so",
+        "file": file,
         "target": name,
         "machine": target.machine,
+        **({} if system == "linux" else {"system": system}),
         "lanes": width,
-        "compiler": version[0] if version else command[0],
+        "compiler": version,
         "flags": flags,
-        "checksum": checksum(folder / f"{name}.so"),
-        "size": (folder / f"{name}.so").stat().st_size,
+        "checksum": checksum(folder / file),
+        "size": (folder / file).stat().st_size,
     }
 
 

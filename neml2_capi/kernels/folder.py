@@ -5,7 +5,7 @@ ARTIFACT/kernels/float64/
   NAME.c                 the kernel of cpu/float64/NAME.pt2
   kernels.c              the list of them
   *.h                    all that the sources include; without one, that of this package counts
-  x86-64-v3.so ...       objects, one for each target
+  x86-64-v3.so ...       objects, one for each target: of Windows .dll, of macOS .dylib
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ _FORM: Json = {
             "file": FILE_NAME,
             "target": str,
             "machine": str,
+            "system": (str, MAYBE),
             "lanes": int,
             "compiler": str,
             "flags": [str],
@@ -252,6 +253,13 @@ def read_metadata(folder: Path) -> Json:
         raise KernelError(f"{error}; compile the model again") from error
     document: Json = node.value
     return document
+
+
+def object_name(entry: Json) -> str:
+    """The target of an object, and its system unless that is Linux."""
+    system = entry.get("system", "linux")
+    target: str = entry["target"]
+    return target if system == "linux" else f"{target} on {system}"
 
 
 def lock_of(folder: Path) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -10,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from neml2_capi._ffi.errors import Error
-from neml2_capi.artifact.targets import level_here
-from neml2_capi.kernels.build import TARGETS
+from neml2_capi.artifact.targets import runs_here
 from neml2_capi.kernels.folder import KernelError, read_metadata
 from neml2_capi.model import Model
 
@@ -93,15 +91,9 @@ def require_opens(artifact: Path, dtype: str) -> None:
         The element type of its kernels.
     """
     document = read_metadata(artifact / "kernels" / dtype)
-    if not any(_runs_here(entry["target"]) for entry in document["objects"]):
+    if not any(map(runs_here, document["objects"])):
         return
     try:
         Model(artifact, dtype=dtype).close()
     except Error as error:
         raise KernelError(str(error).replace(f"{artifact.parent}/", "")) from error
-
-
-def _runs_here(target: str) -> bool:
-    if TARGETS[target].machine != platform.machine():
-        return False
-    return platform.machine() != "x86_64" or target <= level_here()  # "x86-64-v2" is before v3
