@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 
 # A word or two between single stars, and not the stars of `(*B, *base_shape)`.
 _EMPHASIS = re.compile(r"(?<![\w(*\[,])\*(\w[\w ~-]*)\*(?!\w)")
@@ -60,6 +61,10 @@ def fenced(code: str, language: str) -> str:
     return f"```{language}\n{code}\n```"
 
 
-def anchor(heading: str) -> str:
-    """The link to a heading on its page, as forges make it."""
-    return "#" + re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+def anchor(heading: str, seen: Counter[str] | None = None) -> str:
+    """The link to a heading on its page, as forges make it; `seen` counts those before it."""
+    link = "#" + re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+    if seen is None:
+        return link
+    seen[link] += 1
+    return link if seen[link] == 1 else f"{link}-{seen[link] - 1}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from textwrap import dedent
@@ -36,11 +37,11 @@ tensor. Whatever holds a handle of the library (a model, a call, a tensor, a gra
 def python_reference(root: Path) -> str:
     """The page."""
     package = load(root / "neml2_capi")
-    contents, body = [_INTRODUCTION], []
+    contents, body, seen = [_INTRODUCTION], [], Counter[str]()
     for room in ROOMS:
         title = f"neml2_capi.{room}"
         names = {str(name): _heading(package, room, str(name)) for name in package[room].exports}
-        links = ", ".join(f"[`{name}`]({anchor(heading)})" for name, heading in names.items())
+        links = ", ".join(f"[`{name}`]({anchor(heading, seen)})" for name, heading in names.items())
         contents.append(f"- [{title}]({anchor(title)}): {links}")
         body += ["", f"## {title}", *_docstring(package[room])]
         for name, heading in names.items():

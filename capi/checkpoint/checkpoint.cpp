@@ -140,7 +140,7 @@ class StateFile {
     if (batch < 0 || !std::ranges::equal(shape.last(point.size()), point) || (!one && count != points))
       unfit(
           variable, NEML2_ERROR_SHAPE,
-          join("has the shape ", shape.str(), "; expected that of ", points, " points, and ", point.str(), " of each"));
+          join("has the shape ", shape.str(), "; expected ", points, " points of the shape ", point.str()));
     const auto begin = static_cast<std::uint64_t>(entry.at("data_offsets").at(0).integer());
     const std::size_t size = wanted.size() * static_cast<std::size_t>(one ? 1 : count);
     if (begin > numbers_.size() || size > numbers_.size() - begin) damaged("an array reaches beyond it");
