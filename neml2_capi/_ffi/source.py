@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import numpy as np
+
+from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.inspection import (
     device_code,
     hypothesis_code,
@@ -12,7 +15,7 @@ from neml2_capi._ffi.inspection import (
     runtime_code,
     sized,
 )
-from neml2_capi._ffi.library import ffi
+from neml2_capi._ffi.library import ffi, lib
 from neml2_capi._ffi.strings import c_string
 from neml2_capi._ffi.tensor import dtype_code
 
@@ -36,6 +39,13 @@ def native_source(
     """A neml2_source; the texts and bytes that it points to live as long as it."""
     kind, index = (0, 0) if device is None else device_code(device)
     measure, of_stress = measure_codes(strain_measure, stress_measure)
+    if not isinstance(material_axes, bool | np.bool_):
+        raise FatalError(
+            f"material_axes must be True or False; got a {type(material_axes).__name__}: the axes "
+            "themselves are an input of the model, for each evaluation",
+            lib.NEML2_ERROR_ARGUMENT,
+            "material_axes",
+        )
     return sized(
         "neml2_source",
         path=_text(path),

@@ -380,6 +380,9 @@ def test_what_does_not_fit_is_told(artifacts: Artifacts) -> None:
         Model(artifacts["elasticity"], strain_measure="log")
     with pytest.raises(FatalError, match="strain_measure"):
         Model(artifacts["elasticity"], stress_measure="pk2")
+    for axes in (np.eye(3), 1, "yes"):
+        with pytest.raises(FatalError, match="material_axes must be True or False"):
+            Model(artifacts["elasticity"], material_axes=axes)  # type: ignore[arg-type]
     with pytest.raises(FatalError, match="Name the variable"):
         Model(artifacts["crystal"], strain_measure="logarithmic")
     model = Model(artifacts["isotropic_hardening"], strain_measure="logarithmic")
