@@ -138,9 +138,8 @@ class StateFile {
     const bool one = batch == 0;
     const std::int64_t count = batch >= 0 ? shape.first(batch).product() : 0;
     if (batch < 0 || !std::ranges::equal(shape.last(point.size()), point) || (!one && count != points))
-      unfit(
-          variable, NEML2_ERROR_SHAPE,
-          join("has the shape ", shape.str(), "; expected ", points, " points of the shape ", point.str()));
+      unfit(variable, NEML2_ERROR_SHAPE,
+            join("has the shape ", shape.str(), "; expected ", points, " points of the shape ", point.str()));
     const auto begin = static_cast<std::uint64_t>(entry.at("data_offsets").at(0).integer());
     const std::size_t size = wanted.size() * static_cast<std::size_t>(one ? 1 : count);
     if (begin > numbers_.size() || size > numbers_.size() - begin) damaged("an array reaches beyond it");

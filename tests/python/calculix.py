@@ -20,15 +20,26 @@ CCX = CACHE / "calculix-2.20" / "ccx"
 DECKS = HOSTS / "calculix"
 
 
-def material(name: str, constants: str, nstatv: int = 0, interface: str = "ABAQUS") -> str:
-    """Return the lines of material.inp for a material of ours."""
+def material(
+    name: str,
+    constants: str,
+    nstatv: int = 0,
+    interface: str = "ABAQUS",
+    section: str = "SOLID",
+    size: str = "",
+) -> str:
+    """Return the lines of material.inp for a material of ours.
+
+    `size` is the thickness or the area of a section that has one.
+    """
     full = f"@{interface}_NEML2@{name.upper()}"
     count = len(constants.split(","))
     return (
         f"*MATERIAL, NAME={full}\n"
         + (f"*DEPVAR\n{nstatv}\n" if nstatv else "")
         + f"*USER MATERIAL, CONSTANTS={count}\n{constants}\n"
-        + f"*SOLID SECTION, ELSET=EALL, MATERIAL={full}\n"
+        + f"*{section} SECTION, ELSET=EALL, MATERIAL={full}\n"
+        + (f"{size}\n" if size else "")
     )
 
 
@@ -79,7 +90,9 @@ def tables(folder: Path, deck: str) -> dict[str, list[tuple[float, Array]]]:
             rows: list[list[float]] = []
             found[title[1]].append((float(title[3]), rows))
         elif line.strip():
-            rows.append([float(word) for word in line.split()[skipped:]])
+            words = line.split()[skipped:]
+            # Axes of the point are named behind the numbers of a shell.
+            rows.append([float(word) for word in words if not word.startswith("_")])
     return {
         name: [(time, np.array(rows)) for time, rows in entries] for name, entries in found.items()
     }
