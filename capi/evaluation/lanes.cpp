@@ -26,19 +26,23 @@ void write_iterates(const Model& model, const Bindings& bindings, const Range& r
 
 }  // namespace
 
-Lanes::Lanes(const Model& model, std::shared_ptr<const Route> substeps) : model_(model) {
-  if (may_cut(model.metadata())) substeps_ = std::move(substeps);
-  if (!model.takes_kernels()) return;
+std::unique_ptr<const kernels::Engine> engine_for(const Model& model, const kernels::Condensation* condensation) {
+  if (!model.takes_kernels()) return nullptr;
   auto engine = std::make_unique<const kernels::Engine>(
       model.metadata(),
       kernels::Boundary{model.variables(Kind::input), model.variables(Kind::output), model.variables(Kind::parameter),
                         model.derivatives(Kind::input).all(), model.derivatives(Kind::parameter).all()},
-      model.kernels());
-  if (!engine->exists()) return;
-  if (const std::string& reason = engine->reason({}); !reason.empty())
+      model.kernels(), condensation);
+  return engine->exists() ? std::move(engine) : nullptr;
+}
+
+Lanes::Lanes(const Model& model, std::shared_ptr<const Route> substeps) : model_(model) {
+  if (may_cut(model.metadata())) substeps_ = std::move(substeps);
+  engine_ = engine_for(model, nullptr);
+  if (!engine_) return;
+  if (const std::string& reason = engine_->reason({}); !reason.empty())
     log::write(log::Channel::model, log::Level::warning, model.metadata().leaf.string(),
                ": kernels are not used: ", reason);
-  engine_ = std::move(engine);
 }
 
 kernels::Asked Lanes::asked_of(const Request& request) const {

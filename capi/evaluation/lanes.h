@@ -9,6 +9,9 @@
 
 namespace neml2_capi::model {
 
+// Returns the kernels of a model; null if it has none. The model must outlive them, and the condensation, which may be null.
+std::unique_ptr<const kernels::Engine> engine_for(const Model& model, const kernels::Condensation* condensation);
+
 class Lanes final : public Route {
  public:
   // If there are no kernels, it gives nothing. The model must outlive it. `substeps` is the route of points that fail

@@ -12,6 +12,8 @@ namespace neml2_capi::model {
 struct LawMemory : Workspace::Kept {
   Workspace workspace;
   Bindings bindings;
+  Bindings outside;                              // the caller's, with reports in rooms of its own
+  Vector<char> status, iterations, norms, free;  // these
 };
 
 class LawArrays {

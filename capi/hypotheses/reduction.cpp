@@ -53,6 +53,7 @@ Reduction::Reduction(const Model& law, const Hypothesis& hypothesis, std::string
   condense(Kind::input);
   condense_by_guess();
   condense(Kind::parameter);
+  hold();
 }
 
 void Reduction::refuse_without_tangent() const {
@@ -122,7 +123,7 @@ void Reduction::add(Kind kind, std::size_t output, std::size_t variable, Condens
   derivative.columns = by.point_shape.product();
   derivative.block = {join(of.name, ":", by.name), "", law_.dtype(), of.point_shape.then(by.point_shape), 0};
   (by_parameter ? boundary_.by_parameters : boundary_.by_inputs).push_back(std::move(derivative));
-  (by_parameter ? by_parameters_ : by_inputs_).push_back(std::move(condensed));
+  (by_parameter ? condensation_.by_parameters : condensation_.by_inputs).push_back(std::move(condensed));
 }
 
 // Takes the derivatives of the law for which all that the condensation needs was compiled, too.
@@ -163,7 +164,7 @@ void Reduction::condense(Kind kind) {
     }
     if (has_free) {
       Condensed of_free = direct;
-      of_free.direct = of_free.by_strain = -1;
+      of_free.direct = of_free.by_free = -1;
       of_free.is_of_free = true;
       of_free.rows = all_of(std::ssize(hypothesis_.free));
       add_by(of_free, static_cast<std::size_t>(free_output_));
@@ -184,6 +185,24 @@ void Reduction::condense_by_guess() {
     add(Kind::input, output, guess,
         {-1, -1, -1, false, all_of(boundary_.outputs[output].point_shape.product()),
          all_of(std::ssize(hypothesis_.free)), 0});
+}
+
+// Tells which components of its tensors the variables at the boundary hold.
+void Reduction::hold() {
+  const auto add = [&](const std::vector<Role>& roles, std::vector<kernels::Condensation::Held>& held) {
+    for (std::size_t i = 0; i < roles.size(); ++i) {
+      if (roles[i].is_reduced) held.push_back({i, i, hypothesis_.given});
+      if (roles[i].others >= 0) held.push_back({static_cast<std::size_t>(roles[i].others), i, roles[i].held});
+    }
+  };
+  add(inputs_, condensation_.inputs);
+  add(outputs_, condensation_.outputs);
+  condensation_.input = strain_;
+  condensation_.output = stress_;
+  condensation_.tangent = tangent_;
+  condensation_.free = hypothesis_.free;
+  condensation_.free_output = free_output_;
+  condensation_.free_begin = free_before_;
 }
 
 }  // namespace neml2_capi::model

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "capi/hypotheses/hypothesis.h"
+#include "capi/kernels/condensation.h"
 #include "capi/model/model.h"
 
 namespace neml2_capi::model {
@@ -25,20 +26,15 @@ class Reduction {
     std::int64_t others = -1;  // the variable at the boundary that holds its other components
     Components held{};         // which these are
   };
-  // A derivative at the boundary: direct[rows, columns] - by_strain[rows, free] K^-1 of_stress[free, columns], by
-  // static condensation, where K is the derivative of the stresses that vanish with respect to the free strains.
-  struct Condensed {
-    std::int64_t direct = -1, by_strain = -1, of_stress = -1;  // of the law; -1: zero
-    bool is_of_free = false;                                   // of the free strains themselves: - K^-1 of_stress
-    Components rows, columns;
-    std::int64_t law_columns = 0;  // of `direct`, and of `of_stress`
-  };
+  // A derivative at the boundary. What is condensed is the strain, and the stress of its free components.
+  using Condensed = kernels::Condensation::Block;
 
   const Hypothesis& hypothesis() const { return hypothesis_; }
   const std::vector<Role>& roles(Kind kind) const { return kind == Kind::output ? outputs_ : inputs_; }
   const std::vector<Condensed>& condensed(Kind kind) const {
-    return kind == Kind::parameter ? by_parameters_ : by_inputs_;
+    return kind == Kind::parameter ? condensation_.by_parameters : condensation_.by_inputs;
   }
+  const kernels::Condensation& condensation() const { return condensation_; }
   std::size_t strain() const { return strain_; }             // an input
   std::size_t stress() const { return stress_; }             // an output
   std::int64_t tangent() const { return tangent_; }          // derivative of the stress with respect to the strain
@@ -51,6 +47,7 @@ class Reduction {
   void reduce_outputs();
   void condense(Kind kind);
   void condense_by_guess();
+  void hold();
   void add(Kind kind, std::size_t output, std::size_t variable, Condensed condensed);
   [[noreturn]] void refuse_without_tangent() const;
 
@@ -59,7 +56,7 @@ class Reduction {
   std::size_t strain_ = 0, stress_ = 0;
   std::int64_t tangent_ = -1, free_output_ = -1, free_before_ = -1, stress_others_ = -1;
   std::vector<Role> inputs_, outputs_;
-  std::vector<Condensed> by_inputs_, by_parameters_;
+  kernels::Condensation condensation_;
   Boundary boundary_;
 };
 

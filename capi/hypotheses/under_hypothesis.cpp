@@ -5,11 +5,14 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "capi/base/error.h"
 #include "capi/base/interrupt.h"
 #include "capi/evaluation/chunks.h"
+#include "capi/evaluation/cut_points.h"
 #include "capi/evaluation/gathered.h"
+#include "capi/evaluation/lanes.h"
 #include "capi/evaluation/plan.h"
 #include "capi/evaluation/results.h"
 #include "capi/evaluation/sums.h"
@@ -34,24 +37,35 @@ struct FreeStrain {
   double norm = 0, cut = 1;
 };
 
+kernels::Asked asked_of_lanes(const Request& request, const Reduction& reduction, const Model& law) {
+  kernels::Asked asked;
+  asked.by_parameters = request.parameter_blocks;
+  asked.by_values = request.blocks || !reduction.hypothesis().free.empty() ||
+                    (request.parameter_blocks && law.carries_parameters());
+  return asked;
+}
+
 template <class Scalar>
 class Evaluation {
  public:
-  Evaluation(const Plan& plan, const Routes& law, const Reduction& reduction, const Bindings& bindings,
-             const Range& range, LawMemory& memory)
+  Evaluation(const Plan& plan, const Routes& law, const Reduction& reduction, const kernels::Engine* lanes,
+             const Bindings& bindings, const Range& range, LawMemory& memory)
       : plan_(plan),
+        lanes_(lanes),
         reduction_(reduction),
         free_(reduction.hypothesis().free),
         bindings_(bindings),
         range_(range),
         options_(plan.options().in_one_thread()),
         law_(law.model()),
+        memory_(memory),
         arrays_(law, reduction, bindings, range, memory) {}
 
   Tally run() {
-    begin();
-    Vector<std::size_t> open(points_.size()), left;
-    for (std::size_t i = 0; i < open.size(); ++i) open[i] = i;
+    const bool has_products = plan_.request().jvps || has_adjoints();
+    Vector<std::size_t> open = lanes_ ? run_in_lanes(has_products) : Vector<std::size_t>(), left;
+    if (!lanes_)
+      for (std::int64_t p = range_.begin; p < range_.begin + range_.points; ++p) begin(p, open);
     for (std::int64_t round = 0; !open.empty(); ++round) {
       interrupt::check();
       evaluate(open);
@@ -60,7 +74,7 @@ class Evaluation {
         if (!is_done(points_[open[row]], row, round + 1 >= options_.miters())) left.push_back(open[row]);
       std::swap(open, left);
     }
-    if (plan_.request().jvps || plan_.request().adjoints || plan_.request().parameter_adjoints) products();
+    if (has_products) products();
     conclude();
     return std::move(tally_);
   }
@@ -74,16 +88,57 @@ class Evaluation {
     return array.data ? reinterpret_cast<Scalar*>(point(array, p, sizeof(Scalar))) : nullptr;
   }
 
-  // Begins at the free strains of the step before; at zero if there are none.
-  void begin() {
-    points_.resize(static_cast<std::size_t>(range_.points));
-    for (std::size_t i = 0; i < points_.size(); ++i) {
-      FreeStrain& each = points_[i];
-      each.point = range_.begin + static_cast<std::int64_t>(i);
-      if (reduction_.free_before() < 0) continue;
-      const Scalar* before = outside(Part::input, static_cast<std::size_t>(reduction_.free_before()), each.point);
-      for (std::size_t k = 0; k < free_.size(); ++k) each.now[k] = static_cast<double>(before[k]);
+  // Evaluates all points in lanes. Returns those that are left, which may need smaller steps, pivots or a word on why they
+  // fail. The others are done, and are among the points if products are wanted.
+  Vector<std::size_t> run_in_lanes(bool has_products) {
+    Bindings& own = memory_.outside = bindings_;
+    own.mark_failed = false;
+    own.unknowns = nullptr;
+    const auto add = [&](Points& array, Vector<char>& room, std::int64_t size, std::int64_t itemsize) {
+      if (array.data) return;
+      room.resize(static_cast<std::size_t>(range_.points * size * itemsize));
+      array = {room.data() - range_.begin * size * itemsize, size};
+    };
+    add(own.report[NEML2_REPORT_STATUS], memory_.status, 1, sizeof(std::int32_t));
+    const auto free = static_cast<std::size_t>(reduction_.free_output());
+    if (has_products) {
+      add(own.report[NEML2_REPORT_ITERATIONS], memory_.iterations, 1, sizeof(std::int32_t));
+      add(own.report[NEML2_REPORT_RESIDUAL_NORM], memory_.norms, 1, sizeof(double));
+      if (!free_.empty()) add(own.outputs[free], memory_.free, std::ssize(free_), sizeof(Scalar));
     }
+    Counts counts;
+    lanes_->run(own, options_.newton(), asked_of_lanes(plan_.request(), reduction_, law_), range_.begin,
+                range_.begin + range_.points, counts);
+    Vector<std::size_t> open;
+    if (!has_products && counts.count[NEML2_OK] > 0) tally_.add(NEML2_OK, counts.first[NEML2_OK], counts.count[NEML2_OK]);
+    if (!has_products && counts.count[NEML2_OK] == range_.points) return open;
+    const auto report = [&]<class Number>(int kind, std::int64_t p, Number) {
+      return *reinterpret_cast<const Number*>(point(own.report[kind], p, sizeof(Number)));
+    };
+    for (std::int64_t p = range_.begin; p < range_.begin + range_.points; ++p) {
+      if (report(NEML2_REPORT_STATUS, p, std::int32_t()) != NEML2_OK) {
+        begin(p, open);
+      } else if (has_products) {
+        FreeStrain& each = points_.emplace_back();
+        each.point = p;
+        each.iterations = report(NEML2_REPORT_ITERATIONS, p, std::int32_t());
+        each.norm = report(NEML2_REPORT_RESIDUAL_NORM, p, double());
+        for (std::size_t k = 0; k < free_.size(); ++k)
+          each.now[k] =
+              static_cast<double>(reinterpret_cast<const Scalar*>(point(own.outputs[free], p, sizeof(Scalar)))[k]);
+      }
+    }
+    return open;
+  }
+
+  // Begins at the free strains of the step before; at zero if there are none.
+  void begin(std::int64_t p, Vector<std::size_t>& open) {
+    open.push_back(points_.size());
+    FreeStrain& each = points_.emplace_back();
+    each.point = p;
+    if (reduction_.free_before() < 0) return;
+    const Scalar* before = outside(Part::input, static_cast<std::size_t>(reduction_.free_before()), p);
+    for (std::size_t k = 0; k < free_.size(); ++k) each.now[k] = static_cast<double>(before[k]);
   }
 
   void take(const Vector<std::size_t>& some) {
@@ -111,8 +166,8 @@ class Evaluation {
         if (!bindings_.of(part)[i].data) continue;
         const auto& needed = reduction_.condensed(kind_of(part))[i];
         if (needed.direct >= 0) arrays_.ask(part, static_cast<std::size_t>(needed.direct));
-        if (needed.by_strain >= 0) arrays_.ask(Part::block, static_cast<std::size_t>(needed.by_strain));
-        if (needed.of_stress >= 0) arrays_.ask(part, static_cast<std::size_t>(needed.of_stress));
+        if (needed.by_free >= 0) arrays_.ask(Part::block, static_cast<std::size_t>(needed.by_free));
+        if (needed.of_output >= 0) arrays_.ask(part, static_cast<std::size_t>(needed.of_output));
       }
     note(arrays_.evaluate(options_));
   }
@@ -249,8 +304,8 @@ class Evaluation {
       return at < 0 ? nullptr : law_row(which, static_cast<std::size_t>(at), row);
     };
     const Scalar* direct = law_block(part, of.direct);
-    const Scalar* by_strain = law_block(Part::block, of.by_strain);
-    const Scalar* of_stress = law_block(part, of.of_stress);
+    const Scalar* by_strain = law_block(Part::block, of.by_free);
+    const Scalar* of_stress = law_block(part, of.of_output);
     const std::size_t rows = of.rows.size(), columns = of.columns.size();
     for (std::size_t c = 0; c < columns; ++c) {
       double solved[5] = {};  // d free strains / d variable
@@ -259,10 +314,10 @@ class Evaluation {
           for (std::size_t j = 0; j < free_.size(); ++j)
             solved[k] -=
                 inverse->exists()
-                    ? (*inverse)(k, j) * static_cast<double>(of_stress[free_[j] * of.law_columns + of.columns[c]])
+                    ? (*inverse)(k, j) * static_cast<double>(of_stress[free_[j] * of.model_columns + of.columns[c]])
                     : NAN;
       for (std::size_t r = 0; r < rows; ++r) {
-        double value = direct ? static_cast<double>(direct[of.rows[r] * of.law_columns + of.columns[c]]) : 0;
+        double value = direct ? static_cast<double>(direct[of.rows[r] * of.model_columns + of.columns[c]]) : 0;
         if (of.is_of_free) value = solved[r];
         if (by_strain)
           for (std::size_t k = 0; k < free_.size(); ++k)
@@ -396,12 +451,14 @@ class Evaluation {
   }
 
   const Plan& plan_;
+  const kernels::Engine* lanes_;  // null if they do not give what is asked for
   const Reduction& reduction_;
   const Components& free_;
   const Bindings& bindings_;
   const Range& range_;
   const Options options_;
   const Model& law_;
+  LawMemory& memory_;
   LawArrays arrays_;
   Vector<FreeStrain> points_;
   Vector<std::int64_t> numbers_;
@@ -410,6 +467,21 @@ class Evaluation {
 };
 
 }  // namespace
+
+UnderHypothesis::UnderHypothesis(std::shared_ptr<const Routes> law, std::unique_ptr<const Reduction> reduction)
+    : law_(std::move(law)), reduction_(std::move(reduction)) {
+  const Model& model = law_->model();
+  if (model.dtype() == DType::float64 && !model.is_around_another() && !may_cut(model.metadata()))
+    lanes_ = engine_for(model, &reduction_->condensation());
+}
+
+// Lanes have no line search, and take what a plan of the law would take kernels for.
+const kernels::Engine* UnderHypothesis::lanes_for(const Plan& plan) const {
+  const Options& options = plan.options();
+  if (!lanes_ || options.kernels() == Options::Kernels::off) return nullptr;
+  if (!reduction_->hypothesis().free.empty() && options.newton().ls_max_iters > 1) return nullptr;
+  return lanes_->reason(asked_of_lanes(plan.request(), *reduction_, law_->model())).empty() ? lanes_.get() : nullptr;
+}
 
 void UnderHypothesis::check(const Options& options, std::int64_t points) const {
   if (options.whole_batch())
@@ -436,13 +508,13 @@ void UnderHypothesis::run(const Plan& plan, const Bindings& bindings, const Rang
   LawMemory& memory = static_cast<LawMemory&>(*workspace.kept);
   with_scalar(plan.model().dtype(), [&]<class Scalar>(Scalar*) {
     if (!plan.request().sums) {
-      tally.add(Evaluation<Scalar>(plan, *law_, *reduction_, bindings, range, memory).run());
+      tally.add(Evaluation<Scalar>(plan, *law_, *reduction_, lanes_for(plan), bindings, range, memory).run());
       return;
     }
     Bindings own = bindings;
     const Sums sums(plan.model(), bindings, range.begin, range.points);
     sums.replace(own);
-    tally.add(Evaluation<Scalar>(plan, *law_, *reduction_, own, range, memory).run());
+    tally.add(Evaluation<Scalar>(plan, *law_, *reduction_, lanes_for(plan), own, range, memory).run());
     if (!begin_sums(plan, bindings, range)) return;
     sums.write();
     end_sums(plan, range);

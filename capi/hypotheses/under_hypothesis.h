@@ -4,18 +4,17 @@
 
 #include <cstdint>
 #include <memory>
-#include <utility>
 
 #include "capi/evaluation/routes.h"
 #include "capi/hypotheses/reduction.h"
+#include "capi/kernels/engine.h"
 
 namespace neml2_capi::model {
 
 class UnderHypothesis final : public Route {
  public:
   // Both must fit each other. The routes are of the law itself.
-  UnderHypothesis(std::shared_ptr<const Routes> law, std::unique_ptr<const Reduction> reduction)
-      : law_(std::move(law)), reduction_(std::move(reduction)) {}
+  UnderHypothesis(std::shared_ptr<const Routes> law, std::unique_ptr<const Reduction> reduction);
 
   bool gives(const Request&, const Options&) const override { return true; }
   // Throws NEML2_ERROR_UNSUPPORTED if the points converge as a batch.
@@ -27,8 +26,12 @@ class UnderHypothesis final : public Route {
            Tally& tally) const override;
 
  private:
+  // Returns kernels that solve for the free strains, too; null if they do not give what a plan asks for.
+  const kernels::Engine* lanes_for(const Plan& plan) const;
+
   std::shared_ptr<const Routes> law_;
   std::unique_ptr<const Reduction> reduction_;
+  std::unique_ptr<const kernels::Engine> lanes_;
 };
 
 }  // namespace neml2_capi::model

@@ -4,6 +4,7 @@
 // must run on every processor.
 #include "capi/kernels/block.h"
 
+#include "capi/kernels/free_in_lanes.h"
 #include "capi/kernels/newton_in_lanes.h"
 
 namespace neml2_capi::kernels::NML2_INSTRUCTION_SET {
@@ -18,6 +19,7 @@ class Block {
   // `number` is the scratch that it works in.
   Block(const Walk& walk, int number)
       : walk_(walk), scratch_(walk.scratch, walk.size, number), is_explicit_(gives_values_alone(walk)) {
+    for (const Step& step : walk.steps) has_systems_ |= step.implicit != nullptr;
     for (int kind = 0; kind <= NEML2_REPORT_SUGGESTED_CUT; ++kind) is_reported_ |= walk.report[kind].data != nullptr;
     for (std::int64_t i = 0; i < walk.inputs.count; ++i)
       if (const Bound& input = walk.inputs.items[i]; input.array.stride != 0) last_new_ = i + 1;
@@ -54,8 +56,8 @@ class Block {
   // Tells whether nothing is solved or derived.
   static bool gives_values_alone(const Walk& walk) {
     for (const Step& step : walk.steps)
-      if (step.implicit || step.chain) return false;
-    return walk.seeds.count + walk.blocks.count + walk.zeros.count + walk.products.count + walk.pulled.count == 0;
+      if (step.implicit || step.chain || step.of_free) return false;
+    return walk.free.count + walk.seeds.count + walk.blocks.count + walk.zeros.count + walk.products.count + walk.pulled.count == 0;
   }
 
   void take(std::int64_t begin) {
@@ -66,9 +68,12 @@ class Block {
   template <class... Blocks>
   static void run(const Walk& walk, model::Counts& counts, Blocks&... blocks) {
     (blocks.start(), ...);
+    if (walk.free.count > 0)
+      return with_count(walk.free.count, [&]<int n>() { run_free<n>(walk, counts, blocks...); });
     for (const Step& step : walk.steps) {
       (run_forward(blocks.scratch_, step), ...);
       (blocks.scratch_.copy(step.pack), ...);
+      (blocks.scratch_.copy(step.guess), ...);
       if (step.implicit) {
         Newton<T>::run(blocks.newton(*step.implicit)...);
         (blocks.unpack(*step.implicit), ...);
@@ -78,6 +83,116 @@ class Block {
     (blocks.finish(counts), ...);
   }
 
+  // Solves for the free components and the unknowns at once: each iteration of Newton's method is followed by a correction
+  // of the free components, with which the unknowns go to first order.
+  template <int n, class... Blocks>
+  static void run_free(const Walk& walk, model::Counts& counts, Blocks&... blocks) {
+    (blocks.template start_free<n>(), ...);
+    for (std::int64_t i = 0; (... || blocks.goes_on()); ++i) {
+      for (const Step& step : walk.steps) ((blocks.goes_on() ? blocks.iterate(step, i) : void()), ...);
+      ((blocks.goes_on() ? blocks.template judge<n>(i) : void()), ...);
+      for (const Step& step : walk.steps)
+        if (step.of_free) ((blocks.goes_on() ? blocks.derive_free(step) : void()), ...);
+      ((blocks.goes_on() ? blocks.template correct<n>(i) : void()), ...);
+    }
+    (blocks.finish_free(), ...);
+    if (walk.blocks.count > 0)
+      for (const Step& step : walk.steps)
+        if (step.chain) (blocks.derive(*step.chain), ...);
+    (blocks.finish(counts), ...);
+  }
+
+  bool goes_on() const { return any(open_); }
+
+  template <int n>
+  void start_free() {
+    open_ = ~WideMask<T>{};
+    left_ = WideMask<T>{};
+    last_ = V{};
+    FreeInLanes<T, n>(walk_.free, scratch_).begin();
+  }
+
+  void iterate(const Step& step, std::int64_t i) {
+    if (i == 0 || !step.implicit) run_forward(scratch_, step);
+    scratch_.copy(step.pack);
+    if (!step.implicit) return;
+    if (i == 0) scratch_.copy(step.guess);
+    Newton<T> newton(*step.implicit, scratch_, walk_.rules, report_, trace(*step.implicit));
+    found_ = newton.iterate(i, open_, initial_, left_);
+    has_factors_ = newton.has_factors();
+    scratch_.copy(step.implicit->unpack);
+  }
+
+  // Ends lanes in which all is found. In those that go on, the derivative of a residual by the free components is new if it
+  // was not good enough: few residuals have one that changes.
+  template <int n>
+  void judge(std::int64_t i) {
+    const FreeInLanes<T, n> free(walk_.free, scratch_);
+    const V residual = free.residual();
+    const Mask<T> bad = non_finite_in(bits_of(scratch_[walk_.free.output], 6));
+    left_ |= __builtin_convertvector(bad, WideMask<T>);
+    open_ &= ~left_;
+    retire(i, free.vanish(residual));
+    if (i + 1 == walk_.rules.miters) left_ |= open_;
+    open_ &= ~left_;
+    is_stale_ = i == 0 ? ~Mask<T>{} : residual > T(0.1) * last_;
+    last_ = residual;
+  }
+
+  void derive_free(const Step& step) {
+    const Chain& chain = *step.of_free;
+    if (!step.implicit || !chain.system) return derive(chain);
+    const std::int64_t entries = chain.system->unknowns * chain.count;
+    V *const kept = scratch_[walk_.free.right], *const right = scratch_[chain.right];
+    if (any(is_stale_)) {
+      assemble(chain);
+      for (std::int64_t k = 0; k < entries; ++k) set_where(is_stale_, kept[k], right[k]);
+    }
+    for (std::int64_t k = 0; k < entries; ++k) right[k] = kept[k];
+    left_ |= __builtin_convertvector(solve_steps(chain, false), WideMask<T>);
+    scratch_.copy(chain.unpack);
+  }
+
+  template <int n>
+  void correct(std::int64_t i) {
+    const FreeInLanes<T, n> free(walk_.free, scratch_);
+    left_ |= open_ & ~__builtin_convertvector(free.correct(), WideMask<T>);
+    open_ &= ~left_;
+    retire(i, free.stand());
+    const Mask<T> moves = __builtin_convertvector(open_, Mask<T>);
+    free.move(moves);
+    for (const Step& step : walk_.steps)
+      if (step.implicit) free.move(moves, *step.implicit, *step.of_free);
+  }
+
+  // Ends lanes whose free components are found, if the unknowns are, too.
+  void retire(std::int64_t i, const Mask<T>& lanes) {
+    WideMask<T> done = open_ & __builtin_convertvector(lanes, WideMask<T>);
+    if (has_systems_) done &= found_;
+    set_where(done, report_.iterations, WideMask<T>(WideMask<T>{} + i));
+    open_ &= ~done;
+  }
+
+  void finish_free() {
+    report_.status = left_ ? InLanes<T>::status(NEML2_NOT_CONVERGED) : report_.status;
+    for (const Step& step : walk_.steps)
+      if (step.implicit && walk_.traces) Newton<T>::note_end(*trace(*step.implicit), report_, report_);
+  }
+
+  // Condenses derivatives; returns the lanes in which that is possible.
+  Mask<T> condense() const {
+    if (walk_.free.count > 0 && walk_.condensed.count > 0)
+      return with_count(walk_.free.count, [&]<int n>() {
+        return FreeInLanes<T, n>(walk_.free, scratch_).condense(walk_.condensed);
+      });
+    for (const Condensed& block : walk_.condensed) {
+      V* to = scratch_[block.to];
+      for (std::int64_t r = 0; r < block.rows.count; ++r)
+        for (std::int64_t c = 0; c < block.columns.count; ++c) *to++ = direct_entry(scratch_, block, r, c);
+    }
+    return ~Mask<T>{};
+  }
+
   void start() {
     gather();
     scratch_.copy(walk_.seeds);
@@ -85,13 +200,17 @@ class Block {
     report_.begin = begin_;
     report_.used = used_;
     start_history(report_);
+    has_factors_ = false;
   }
 
   void finish(model::Counts& counts) {
     scratch_.copy(walk_.zeros);
     for (const Product& product : walk_.products) scratch_.push_forward(product, 1);
     for (const Adjoint& adjoint : walk_.pulled) pull_back(adjoint);
-    note_non_finite(report_, counts);
+    if (walk_.takes_good_alone)
+      leave_others(condense());
+    else
+      note_non_finite(report_, counts);
     scatter(report_);
     write_reports(report_, counts);
     is_first_ = false;
@@ -229,9 +348,10 @@ class Block {
     }
   }
 
+  Trace* trace(const Implicit& system) const { return walk_.traces ? walk_.traces + system.number : nullptr; }
+
   Newton<T> newton(const Implicit& system) {
-    Trace* const trace = walk_.traces ? walk_.traces + system.number : nullptr;
-    Newton<T> newton(system, scratch_, walk_.rules, report_, trace);
+    Newton<T> newton(system, scratch_, walk_.rules, report_, trace(system));
     if (walk_.guesses.count > 0) {
       newton.take_reference();
       take_guesses(system);
@@ -257,60 +377,69 @@ class Block {
     for (const Move& move : system.iterates) scratch_.copy({move.to, move.from, move.components});
   }
 
-  void derive(const Chain& chain) const {
-    for (const Run& run : chain.operators) scratch_.call(run);
-    scratch_.copy(chain.expand);
-    scratch_.copy(chain.zeros);
-    for (const Product& product : chain.products) scratch_.push_forward(product, chain.count);
+  void derive(const Chain& chain) {
+    assemble(chain);
     if (chain.system && chain.count > 0) solve_sensitivity(chain);
     scratch_.copy(chain.unpack);
   }
 
-  void solve_sensitivity(const Chain& chain) const {
+  void assemble(const Chain& chain) const {
+    for (const Run& run : chain.operators) scratch_.call(run);
+    scratch_.copy(chain.expand);
+    scratch_.copy(chain.zeros);
+    for (const Product& product : chain.products) scratch_.push_forward(product, chain.count);
+  }
+
+  void solve_sensitivity(const Chain& chain) {
     // By the implicit function theorem, with the operator at the solution: a line search leaves another one.
     const Implicit& system = *chain.system;
     if (walk_.rules.ls_max_iters > 1) scratch_.call(system.system);
-    V* const right = scratch_[chain.right];
     if (!system.newton_step.kernel || (chain.count > 1 && chain.solved == nowhere))
-      solve_by_pivoting(chain, right);
-    else if (scratch_.is_one && chain.count > 1)
-      solve_steps_of_one(chain, right);
+      solve_by_pivoting(chain);
     else
-      solve_steps(chain, right);
+      solve_steps(chain, true);
   }
 
-  void solve_by_pivoting(const Chain& chain, V* right) const {
+  void solve_by_pivoting(const Chain& chain) const {
+    V* const right = scratch_[chain.right];
     const std::int64_t entries = chain.system->unknowns * chain.count;
     for (std::int64_t i = 0; i < entries; ++i) right[i] = -right[i];
     scratch_.solve_by_pivoting(*chain.system, right, chain.count);
   }
 
-  // A direction is a Newton step more, from another residual and by the same factors; with row pivoting if that does not
-  // trust its pivots.
-  void solve_steps(const Chain& chain, V* right) const {
+  // A direction is a Newton step more, from another residual and by the same factors. Returns the lanes whose pivots are not
+  // trusted, which are solved with row pivoting if that is wanted.
+  Mask<T> solve_steps(const Chain& chain, bool pivots) {
+    if (!has_factors_) scratch_.prepare(chain.system->newton_step);
+    return scratch_.is_one && chain.count > 1 ? solve_steps_of_one(chain, pivots) : solve_steps_of_all(chain, pivots);
+  }
+
+  Mask<T> solve_steps_of_all(const Chain& chain, bool pivots) const {
     const Implicit& system = *chain.system;
     const std::int64_t n = system.unknowns, count = chain.count;
-    V *const r = scratch_[system.r], *const step = scratch_[system.step];
+    V *const r = scratch_[system.r], *const step = scratch_[system.step], *const right = scratch_[chain.right];
     V* const solved = count == 1 ? step : scratch_[chain.solved];
     Mask<T> bad{};
-    scratch_.prepare(system.newton_step);
     for (std::int64_t k = 0; k < count; ++k) {
       for (std::int64_t i = 0; i < n; ++i) r[i] = -right[i * count + k];
       scratch_.call(system.newton_step);
       bad |= *scratch_[system.trusted] != T(1);
-      for (std::int64_t i = 0; count > 1 && i < n; ++i) solved[i * count + k] = step[i];
+      V* const to = any(bad) ? solved : right;  // pivots tell of all directions
+      for (std::int64_t i = 0; (count > 1 || to == right) && i < n; ++i) to[i * count + k] = step[i];
     }
-    if (any(bad)) solve_by_pivoting(chain, right);
+    if (!any(bad)) return bad;
+    if (pivots) solve_by_pivoting(chain);
     for (std::int64_t i = 0; i < n * count; ++i) set_where(~bad, right[i], solved[i]);
+    return bad;
   }
 
   // The same for one point, whose directions are in the lanes.
-  void solve_steps_of_one(const Chain& chain, V* right) const {
+  Mask<T> solve_steps_of_one(const Chain& chain, bool pivots) const {
     const Implicit& system = *chain.system;
     const std::int64_t n = system.unknowns, count = chain.count, packs = (count + lanes - 1) / lanes;
+    V* const right = scratch_[chain.right];
     V *const r = scratch_[system.r], *const step = scratch_[system.step], *const solved = scratch_[chain.solved];
     Mask<T> bad{};
-    scratch_.prepare(system.newton_step);
     for (std::int64_t p = 0; p < packs; ++p) {
       for (std::int64_t i = 0; i < n; ++i) {
         const V* const from = right + i * count;
@@ -323,9 +452,13 @@ class Block {
       bad |= *scratch_[system.trusted] != T(1);
       for (std::int64_t i = 0; i < n; ++i) solved[i * packs + p] = step[i];
     }
-    if (any(bad)) return solve_by_pivoting(chain, right);
+    if (any(bad)) {
+      if (pivots) solve_by_pivoting(chain);
+      return bad;
+    }
     const T* const row = numbers(chain.solved);
     for (std::int64_t i = 0; i < n; ++i) repeat(row + i * packs * lanes, right + i * count, count);
+    return bad;
   }
 
   void pull_back(const Adjoint& adjoint) const {
@@ -385,6 +518,15 @@ class Block {
       if (report.status[l] == newton::non_finite && counts.non_finite.point < 0)
         counts.non_finite = {begin_ + l, reason(l, given[l] != 0)};
     }
+  }
+
+  // Leaves lanes that have not converged, are not regular or not finite, to what evaluates them otherwise.
+  void leave_others(const Mask<T>& regular) {
+    Mask<T> bits = given_;
+    for (const Bound& output : walk_.outputs) bits |= bits_of(output);
+    for (const Matrix& block : walk_.blocks) bits |= bits_of(block);
+    const WideMask<T> good = __builtin_convertvector(regular & ~non_finite_in(bits), WideMask<T>);
+    report_.status = (good & (report_.status == newton::ok)) ? report_.status : InLanes<T>::status(NEML2_NOT_CONVERGED);
   }
 
   // Inputs of a lane, before a result is written over them.
@@ -540,13 +682,19 @@ class Block {
   const Walk& walk_;
   Scratch<T> scratch_;
   const bool is_explicit_;  // the steps give values alone
-  bool is_reported_ = false;
+  bool is_reported_ = false, has_systems_ = false;
   std::int64_t last_new_ = 0;  // inputs from here on are the same for all blocks
   bool is_first_ = true;       // of its blocks
   std::int64_t begin_ = 0;
   int used_ = 0;
   BlockReport<T> report_;
   Mask<T> given_{}, of_all_{};  // bits of what is given: of the lanes, and of values that all points have
+  // Of a solve for free components: lanes that go on, that are left to others, and whose unknowns have converged.
+  WideMask<T> open_{}, left_{}, found_{};
+  Mask<T> is_stale_{};        // the derivative of the residual by the free components is computed again
+  V last_{};                  // what did not vanish an iteration before
+  Wide<T> initial_{};         // |r| at the guess
+  bool has_factors_ = false;  // the kernel of the Newton step has those of the last Jacobian
 };
 
 template <class T>

@@ -126,9 +126,37 @@ struct Step {
   Run run;
   std::int64_t passes = 1;
   Move feedback = {};  // between two passes
-  List<Move> pack = {};
+  List<Move> pack = {}, guess = {};
   const Implicit* implicit = nullptr;
-  const Chain* chain = nullptr;  // if derivatives are wanted
+  const Chain* chain = nullptr;      // if derivatives are wanted
+  const Chain* of_free = nullptr;    // of what depends on the free components, by these
+};
+
+// A matrix in the scratch, whose rows are `stride` vectors apart; zeros if it is nowhere.
+struct Rows {
+  At at = nowhere;
+  std::int64_t stride = 0;
+};
+
+// Components of a symmetric tensor, an input, which are solved for: those of another one, an output, vanish. They stand side
+// by side, from `first` on, `count` of them; none if that is 0.
+struct Free {
+  At input = nowhere, output = nowhere;
+  std::int64_t first = 0, count = 0;
+  At begin = nowhere;    // where they begin; at zero if nowhere
+  Rows derivative = {};  // of the output by them
+  Rows condensed = {};   // the same, among the derivatives that the caller asks for
+  At correction = nowhere;
+  At right = nowhere;    // of an implicit segment: the derivative of its residual by them, (unknowns, count)
+};
+
+// A block of derivatives for the caller: direct[rows, columns] - by_free[rows, :] K^-1 of_output[free, columns], by static
+// condensation, where K is the derivative of the components that vanish with respect to the free ones.
+struct Condensed {
+  At to = nowhere;
+  List<std::int64_t> rows = {}, columns = {};
+  Rows direct = {}, by_free = {}, of_output = {};
+  bool is_of_free = false;  // of the free components themselves: - K^-1 of_output
 };
 
 // So many points take less time one after the other, if their sites fill the lanes.
@@ -151,12 +179,15 @@ struct Walk {
   List<Product> products;
   List<Adjoint> pulled;
   List<Step> steps;
+  Free free;
+  List<Condensed> condensed;
   newton::Settings rules;
   const model::Points* report = nullptr;  // by NEML2_REPORT_*
   Trace* traces = nullptr;                // by system, if the log wants them
   bool mark_failed = false;               // NaN for results of failed points; else they are left as they are
   bool input_first = false;               // blocks are transposed
   bool has_sites_in_lanes = false;        // a kernel computes sites of one point side by side
+  bool takes_good_alone = false;          // what is not solved, or not finite, counts as not converged and is not written
 };
 
 // The functions for one instruction set and one type of numbers.

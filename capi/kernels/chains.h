@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "capi/kernels/boundary.h"
+#include "capi/kernels/condensation.h"
 #include "capi/kernels/layout.h"
 #include "capi/values/bindings.h"
 
@@ -61,6 +62,26 @@ class Chains {
       seeds_.push_back(layout.place(input.point_shape.product() * outputs));
   }
 
+  // Plans derivatives with respect to some components of an input alone. Returns where those of an output stand.
+  Rows add_free(const Condensation& of, std::int64_t begin, std::int64_t count) {
+    const artifact::Pair& pair = inputs_.pairs[static_cast<std::size_t>(of.tangent)];
+    if (direct_) return {block_of(pair) + begin, layout_.value(pair.input).components};
+    free_.count = count;
+    free_.of_values[pair.input] = {nowhere, 0, begin, count};
+    push_forward(free_, &Step::of_free);
+    const auto made = free_.of_values.find(pair.output);
+    if (made == free_.of_values.end() || made->second.at == nowhere) refuse(pair.output, "it does not depend on the strain");
+    return {made->second.at, count};
+  }
+
+  // Returns where the derivatives of an array stand, which is bound in the last plan.
+  Rows rows_of(model::Part part, std::size_t i) const {
+    for (const Matrix& matrix : plan_.matrices)
+      if (matrix.named.part == part && matrix.named.index == static_cast<std::int64_t>(i))
+        return {matrix.at, matrix.row_stride};
+    return {};
+  }
+
   // The plan of a walk over these arrays. It is made again only if other ones are bound than before.
   void add_to(Walk& walk, std::vector<Bound>& inputs, const model::Bindings& arrays) {
     bound_.clear();
@@ -89,6 +110,7 @@ class Chains {
   struct Direction {
     At at = nowhere;
     std::int64_t first = -1;
+    std::int64_t begin = 0, count = 0;  // components that have such columns
     bool zero() const { return at == nowhere && first < 0; }
   };
 
@@ -137,8 +159,11 @@ class Chains {
     const bool jvps_alone = !any_bound(arrays.blocks) && !any_bound(arrays.parameter_blocks) &&
                             !any_bound(arrays.adjoints) && !any_bound(arrays.parameter_adjoints);
     if (jvps_alone) return plan_jvps(arrays);
-    for (const By* by : {&inputs_, &parameters_}) start(*by, arrays);
-    push_forward();
+    const bool blocks_alone = direct_ && !any_bound(arrays.jvps) && !any_bound(arrays.adjoints) &&
+                              !any_bound(arrays.parameter_adjoints);
+    for (const By* by : {&inputs_, &parameters_})
+      if (!blocks_alone) start(*by, arrays);
+    push_forward(plan_, &Step::chain);
     for (const By* by : {&inputs_, &parameters_}) add_blocks(*by, arrays);
     add_products(arrays);
     for (const By* by : {&inputs_, &parameters_}) add_adjoints(*by, arrays);
@@ -160,7 +185,7 @@ class Chains {
     plan_.count = std::ssize(sets);
     for (std::size_t i = 0; i < boundary_.inputs.size(); ++i)
       if (is_bound(arrays, model::Part::tangent, i)) seed(i, sets);
-    push_forward();
+    push_forward(plan_, &Step::chain);
     for (std::size_t i = 0; i < arrays.jvps.size(); ++i) {
       if (!arrays.jvps[i].data) continue;
       Matrix result;
@@ -178,7 +203,7 @@ class Chains {
       for (std::int64_t c = 0; c < tangent.components; ++c)
         plan_.seeds.push_back({sets[k][input] ? tangent.at + c : nowhere,
                                seeds_[input].at + c * plan_.count + static_cast<std::int64_t>(k), 1});
-    plan_.of_values[metadata_.inputs[input].name] = {seeds_[input].at, -1};
+    plan_.of_values[metadata_.inputs[input].name] = {seeds_[input].at};
   }
 
   // Columns for all inputs that something is asked about.
@@ -192,47 +217,53 @@ class Chains {
       Direction& direction = (parameters ? plan_.of_parameters : plan_.of_values)[name];
       if (!wanted || direction.first >= 0) continue;
       direction.first = (parameters ? plan_.parameter_columns : plan_.input_columns)[name] = plan_.count;
-      plan_.count += (parameters ? layout_.parameter(name) : layout_.value(name)).components;
+      direction.count = (parameters ? layout_.parameter(name) : layout_.value(name)).components;
+      plan_.count += direction.count;
     }
   }
 
-  void push_forward() {
-    const std::int64_t count = plan_.count;
-    plan_.pushed.resize(layout_.links.size());
+  // Sets the chain of each step.
+  void push_forward(Plan& plan, const Chain* Step::* chain) {
+    const std::int64_t count = plan.count;
+    plan.pushed.resize(layout_.links.size());
     for (std::size_t i = 0; i < layout_.links.size(); ++i) {
       const Links& links = layout_.links[i];
-      Pushed& pushed = plan_.pushed[i];
+      Pushed& pushed = plan.pushed[i];
       std::map<std::string, Direction> made;
       for (const Local& local : links.locals) {
-        const auto& from = local.of_parameter ? plan_.of_parameters : plan_.of_values;
-        const auto direction = from.find(local.input);
-        if (direction == from.end() || direction->second.zero() || local.rows == 0) continue;
-        const auto [at, first] = direction->second;
+        const auto& from = local.of_parameter ? plan.of_parameters : plan.of_values;
+        const auto found = from.find(local.input);
+        if (found == from.end() || found->second.zero() || local.rows == 0) continue;
+        const Direction& direction = found->second;
+        const bool dense = direction.at != nowhere;
+        const std::int64_t begin = dense ? local.column : std::max(local.column, direction.begin),
+                           end = local.column + local.columns,
+                           columns = (dense ? end : std::min(end, direction.begin + direction.count)) - begin;
+        if (columns <= 0) continue;
         const At room = rooms_[i].at(local.output);
         if (!links.system && made[local.output].zero()) {
-          made[local.output] = {room, -1};
+          made[local.output] = {room};
           pushed.zeros.push_back({nowhere, room, local.rows * count});
         }
-        pushed.products.push_back({local.block, local.stride, local.rows, local.columns,
-                                   at == nowhere ? nowhere : at + local.column * count, first + local.column,
-                                   room + local.row * count});
+        pushed.products.push_back({local.block + begin - local.column, local.stride, local.rows, columns,
+                                   dense ? direction.at + begin * count : nowhere,
+                                   direction.first + begin - direction.begin, room + local.row * count});
       }
-      if (links.system) push_through(links, rooms_[i], pushed, made);
-      for (const auto& [name, direction] : made) plan_.of_values[name] = direction;
+      if (links.system) push_through(links, rooms_[i], count, pushed, made);
+      for (const auto& [name, direction] : made) plan.of_values[name] = direction;
       pushed.chain.operators = list(links.operators);
       pushed.chain.expand = list(links.expand);
       pushed.chain.zeros = list(pushed.zeros);
       pushed.chain.products = list(pushed.products);
       pushed.chain.unpack = list(pushed.unpack);
       pushed.chain.count = count;
-      layout_.steps[i].chain = &pushed.chain;
+      layout_.steps[i].*chain = &pushed.chain;
     }
   }
 
   // The directions of the unknowns of a system, side by side in its room until they are solved for.
-  void push_through(const Links& links, const std::map<std::string, At>& rooms, Pushed& pushed,
-                    std::map<std::string, Direction>& made) const {
-    const std::int64_t count = plan_.count;
+  static void push_through(const Links& links, const std::map<std::string, At>& rooms, std::int64_t count,
+                           Pushed& pushed, std::map<std::string, Direction>& made) {
     const At room = rooms.at("");
     for (const Part& part : links.unknowns) {
       Direction& direction = made[part.name];
@@ -261,8 +292,7 @@ class Chains {
       block.columns = derivative.columns;
       block.sites = derivative.block.point_shape.product() / std::max<std::int64_t>(block.rows * block.columns, 1);
       if (direct_) {  // a model that is one package: its blocks as they are
-        for (const Local& local : layout_.links.front().locals)
-          if (local.output == by.pairs[i].output && local.input == by.pairs[i].input) block.at = local.block;
+        block.at = block_of(by.pairs[i]);
         block.row_stride = block.columns;
       } else {
         block.at = columns_of(by, i);
@@ -270,6 +300,12 @@ class Chains {
       }
       add(block, by.block, i);
     }
+  }
+
+  At block_of(const artifact::Pair& pair) const {
+    for (const Local& local : layout_.links.front().locals)
+      if (local.output == pair.output && local.input == pair.input) return local.block;
+    return nowhere;
   }
 
   Direction direction_of(const std::string& name) const {
@@ -341,7 +377,7 @@ class Chains {
   std::array<Places, 10> places_;                 // by part: of arrays of derivatives
   Places seeds_;                                  // by input
   std::vector<char> bound_, planned_;             // which arrays there are: 0 or 1
-  Plan plan_;
+  Plan plan_, free_;
 };
 
 }  // namespace neml2_capi::kernels

@@ -9,8 +9,9 @@
 
 namespace neml2_capi::kernels {
 
-Engine::Engine(const artifact::Metadata& metadata, const Boundary& boundary, std::shared_ptr<const Folder> folder)
-    : metadata_(metadata), boundary_(boundary), folder_(std::move(folder)) {
+Engine::Engine(const artifact::Metadata& metadata, const Boundary& boundary, std::shared_ptr<const Folder> folder,
+               const Condensation* condensation)
+    : metadata_(metadata), boundary_(boundary), condensation_(condensation), folder_(std::move(folder)) {
   try {
     if (!folder_) folder_ = Folder::open(metadata.leaf);
     exists_ = folder_ != nullptr;
@@ -43,7 +44,7 @@ void Engine::try_out(Pool& pool, Asked asked) const {
   const std::lock_guard alone(trying_);
   if (pool.tried.load(std::memory_order_relaxed)) return;
   try {
-    std::unique_ptr<Workspace> made = std::make_unique<Workspace>(*pool.folder, metadata_, boundary_, asked);
+    auto made = std::make_unique<Workspace>(*pool.folder, metadata_, boundary_, asked, condensation_);
     pool.waiting.reserve(pool.made);
     give_back(std::move(made), pool);
   } catch (const Error& error) {
@@ -69,7 +70,7 @@ std::unique_ptr<Workspace> Engine::take(Pool& pool, Asked asked) const {
     ++pool.made;
   }
   try {
-    return std::make_unique<Workspace>(*pool.folder, metadata_, boundary_, asked);
+    return std::make_unique<Workspace>(*pool.folder, metadata_, boundary_, asked, condensation_);
   } catch (...) {
     forget(pool);
     throw;

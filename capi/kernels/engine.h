@@ -9,6 +9,7 @@
 
 #include "capi/base/locks.h"
 #include "capi/kernels/boundary.h"
+#include "capi/kernels/condensation.h"
 #include "capi/kernels/folder.h"
 #include "capi/newton/settings.h"
 #include "capi/values/bindings.h"
@@ -21,8 +22,10 @@ class Workspace;
 class Engine {
  public:
   // Takes the kernels of a model that has no packages, or opens those beside the packages. Throws std::bad_alloc alone:
-  // if there are none, or they do not fit, reason() says so. The metadata must outlive it.
-  Engine(const artifact::Metadata& metadata, const Boundary& boundary, std::shared_ptr<const Folder> folder);
+  // if there are none, or they do not fit, reason() says so. The metadata must outlive it, and a condensation, which may be null:
+  // then arrays are of its caller, and what is not finite or not solved counts as not converged and is not written.
+  Engine(const artifact::Metadata& metadata, const Boundary& boundary, std::shared_ptr<const Folder> folder,
+         const Condensation* condensation = nullptr);
   ~Engine();
 
   // Are there kernels at all?
@@ -56,6 +59,7 @@ class Engine {
 
   const artifact::Metadata& metadata_;
   Boundary boundary_;
+  const Condensation* condensation_;
   bool exists_ = true;
   std::string reason_;  // against all
   std::shared_ptr<const Folder> folder_;

@@ -325,14 +325,14 @@ class Layout {
 
     system.first_part = std::ssize(iterates);
     system.parts = std::ssize(u.parts);
-    std::vector<Move> pack, unpack, iterate;
+    std::vector<Move> pack, start, unpack, iterate;
     for (const Part& part : g.parts)
       move(pack, part, sized(value(part.name), part), givens.front().at + part.first, true);
     for (const Part& part : u.parts) {
       const At to = system.u + part.first;
       Place& guess = values[part.name];
       if (guess.at == nowhere) guess = place(part.size());  // zeros
-      move(pack, part, sized(guess, part), to, true);
+      move(start, part, sized(guess, part), to, true);
       guess = place(part.size());
       move(unpack, part, to, guess.at, false);
       iterates.push_back(part.is_whole() ? Place{to, part.size()} : place(part.size()));
@@ -340,6 +340,7 @@ class Layout {
     }
     links.back().unknowns = u.parts;
     step.pack = memory.keep(pack);
+    step.guess = memory.keep(start);
     system.unpack = memory.keep(unpack);
     system.iterates = memory.keep(iterate);
     step.implicit = links.back().system = memory.keep(std::vector<Implicit>{system}).items;

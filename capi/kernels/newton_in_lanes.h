@@ -144,6 +144,50 @@ class Newton {
     (all.tell(), ...);
   }
 
+  // One iteration of a solve in which givens move, too, in lanes that go on: the residual, and a step unless that has
+  // converged. `initial` is |r| at the guess. Returns the lanes that converged; adds to those that are `lost`, which need more
+  // than the kernel of the Newton step. There is no line search, and no increment may be cut.
+  WM iterate(std::int64_t i, const WM& open, W& initial, WM& lost) {
+    active_ = open;
+    settled_ = ~WM{};
+    call(s_.system);
+    norm_ = norm();
+    if (i == 0) {
+      initial = norm_;
+      start_history();
+    }
+    if (block_.history) note_history(i);
+    if (trace_) note_greatest(trace_->greatest_norm[i]);
+    set_where(open, block_.residual_norm, norm_);
+    const WM found = Rules::verdict(norm_, initial, WM{}, settled_, settings_);
+    lost |= open & (found > newton::ok);
+    active_ &= found == newton::undecided;
+    if (trace_)
+      for (int l = 0; l < block_.used; ++l) trace_->left[i] -= active_[l];
+    if (any(active_)) {
+      scratch_.prepare(s_.newton_step);
+      call(s_.newton_step);
+      lost |= active_ & __builtin_convertvector(*scratch_[s_.trusted] != T(1), WM);
+      add_step();
+    }
+    return found == newton::ok;
+  }
+  // Tells whether the last iteration has left the factors of its Jacobian.
+  bool has_factors() const { return any(active_); }
+  // Adds the points of a block to what the log tells.
+  static void note_end(Trace& trace, const newton::Report<InLanes<T>>& report, const BlockReport<T>& block) {
+    for (int l = 0; l < block.used; ++l) {
+      if (report.iterations[l] > trace.iterations) trace.iterations = report.iterations[l];
+      if (report.status[l] == newton::ok) {
+        ++trace.converged;
+      } else if (trace.failed < 0) {
+        trace.failed = block.begin + l;
+        trace.status = report.status[l];
+        trace.norm = report.residual_norm[l];
+      }
+    }
+  }
+
  private:
   void call(const Run& run) const { scratch_.call(run); }
   V* u() const { return scratch_[s_.u]; }
@@ -212,19 +256,25 @@ class Newton {
 
   // The full step; the residual comes with the operator for the next one.
   void advance() {
+    if (s_.is_cut) {
+      for (std::int64_t k = 0; k < n_; ++k) trial()[k] = u()[k] + step()[k];
+      take_trial();
+    } else {
+      add_step();
+    }
+    call(s_.system);
+    norm_ = norm();
+  }
+
+  [[gnu::always_inline]] void add_step() {
     V* __restrict const to = u();
     const V* __restrict const by = step();
     const std::int64_t count = n_;
-    if (s_.is_cut) {
-      for (std::int64_t k = 0; k < count; ++k) trial()[k] = to[k] + by[k];
-      take_trial();
-    } else if (const Mask<T> moves = narrow(active_); any(~moves)) {
+    if (const Mask<T> moves = narrow(active_); any(~moves)) {
       for (std::int64_t k = 0; k < count; ++k) set_where(moves, to[k], V(to[k] + by[k]));
     } else {  // the branch is foreseen, so that no unknown waits for a norm
       for (std::int64_t k = 0; k < count; ++k) to[k] += by[k];
     }
-    call(s_.system);
-    norm_ = norm();
   }
 
   // Cut the step of each lane until its residual has decreased enough. The last trial is taken in any case.
@@ -307,20 +357,7 @@ class Newton {
     const W cut = Rules::suggested_cut(initial_, report_.residual_norm);
     set_where(block_.failed, report_.suggested_cut, cut);
     block_.add(report_);
-    if (trace_) note_end(*trace_);
-  }
-
-  void note_end(Trace& trace) const {
-    for (int l = 0; l < block_.used; ++l) {
-      if (report_.iterations[l] > trace.iterations) trace.iterations = report_.iterations[l];
-      if (report_.status[l] == newton::ok) {
-        ++trace.converged;
-      } else if (trace.failed < 0) {
-        trace.failed = block_.begin + l;
-        trace.status = report_.status[l];
-        trace.norm = report_.residual_norm[l];
-      }
-    }
+    if (trace_) note_end(*trace_, report_, block_);
   }
 
   const Implicit& s_;

@@ -20,8 +20,19 @@ const Functions& functions_for(const Folder& folder, const Boundary& boundary) {
   return *functions(folder.target().c_str(), itemsize(folder.real()));
 }
 
-void bind_all(std::vector<Bound>& places, std::size_t first, const std::vector<model::Points>& arrays) {
-  for (std::size_t i = 0; i < arrays.size(); ++i) places[first + i].array = arrays[i];
+void bind_all(std::vector<Bound>& places, const std::vector<model::Points>& arrays) {
+  for (std::size_t i = 0; i < arrays.size(); ++i) places[i].array = arrays[i];
+}
+
+// Binds arrays of the caller's, from some of their elements on.
+void bind_all(std::vector<Bound>& places, const std::vector<std::int64_t>& offsets, const model::Bindings& arrays,
+              std::int64_t itemsize) {
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    const auto [part, index] = places[i].named;
+    model::Points& array = places[i].array;
+    array = index < 0 ? model::Points() : arrays.of(part)[static_cast<std::size_t>(index)];
+    if (array.data) array.data += offsets[i] * itemsize;
+  }
 }
 
 // Points after which the host may interrupt.
@@ -29,30 +40,46 @@ constexpr std::int64_t MOST_POINTS = 2048;
 
 }  // namespace
 
-Workspace::Workspace(const Folder& folder, const artifact::Metadata& metadata, const Boundary& boundary, Asked asked)
+Workspace::Workspace(const Folder& folder, const artifact::Metadata& metadata, const Boundary& boundary, Asked asked,
+                     const Condensation* condensation)
     : functions_(functions_for(folder, boundary)),
       layout_(folder, asked, functions_),
       has_sites_in_lanes_(folder.has_sites_in_lanes()) {
-  const auto add = [&](const model::Variable& variable, Place& place, model::Part part, std::size_t i) {
-    place = layout_.place(variable.point_shape.product());
-    inputs_.push_back(bound(place, part, i));
-  };
-  for (std::size_t i = 0; i < boundary.inputs.size(); ++i)
-    add(boundary.inputs[i], layout_.values[metadata.inputs[i].name], model::Part::input, i);
+  Places inputs, outputs;
+  for (std::size_t i = 0; i < boundary.inputs.size(); ++i) {
+    inputs.push_back(layout_.place(boundary.inputs[i].point_shape.product()));
+    layout_.values[metadata.inputs[i].name] = inputs.back();  // an output of the name may take its place
+  }
   for (std::size_t i = 0; i < boundary.parameters.size(); ++i)
-    add(boundary.parameters[i], layout_.parameters[metadata.parameters[i].name], model::Part::parameter, i);
-  num_inputs_ = inputs_.size();
+    layout_.parameters[metadata.parameters[i].name] = layout_.place(boundary.parameters[i].point_shape.product());
   steps_ = model::steps_of(boundary.inputs);
   increments_.resize(steps_.size());
   for (const artifact::Segment& segment : metadata.segments) layout_.add(segment);
   for (std::size_t i = 0; i < boundary.outputs.size(); ++i) {
-    outputs_.push_back(bound(layout_.value(metadata.outputs[i].name), model::Part::output, i));
-    if (outputs_.back().components != boundary.outputs[i].point_shape.product())
+    outputs.push_back(layout_.value(metadata.outputs[i].name));
+    if (outputs.back().components != boundary.outputs[i].point_shape.product())
       refuse(boundary.outputs[i].name, "its kernel has another shape than its package");
   }
   for (const Place& iterate : layout_.iterates) iterates_.push_back(bound(iterate, model::Part::output, 0));
   guesses_ = iterates_;
   if (asked.any()) chains_.emplace(layout_, metadata, boundary, asked);
+  if (condensation)
+    condenser_.emplace(*condensation, boundary, inputs, outputs, layout_, chains_ ? &*chains_ : nullptr);
+  const auto add = [&](std::vector<Bound>& bounds, std::vector<std::int64_t>& offsets, model::Part part,
+                       const Places& places) {
+    for (std::size_t i = 0; i < places.size() && !condensation; ++i) bounds.push_back(bound(places[i], part, i));
+    offsets.resize(bounds.size());
+    if (!condensation) return;
+    for (const auto& [piece, offset] : condenser_->pieces(part)) {
+      bounds.push_back(piece);
+      offsets.push_back(offset);
+    }
+  };
+  add(inputs_, input_offsets_, model::Part::input, inputs);
+  for (std::size_t i = 0; i < boundary.parameters.size(); ++i)
+    inputs_.push_back(bound(layout_.parameter(metadata.parameters[i].name), model::Part::parameter, i));
+  input_offsets_.resize(inputs_.size());
+  add(outputs_, output_offsets_, model::Part::output, outputs);
   scratch_ = layout_.make_scratch();
 }
 
@@ -68,13 +95,13 @@ void Workspace::run(const model::Bindings& arrays, const newton::Settings& rules
   walk.mark_failed = arrays.mark_failed;
   walk.input_first = arrays.input_first;
   walk.has_sites_in_lanes = has_sites_in_lanes_;
-  inputs_.resize(num_inputs_);
-  bind_all(inputs_, 0, arrays.inputs);
-  bind_all(inputs_, arrays.inputs.size(), arrays.parameters);
-  bind_all(outputs_, 0, arrays.outputs);
-  bind_all(iterates_, 0, arrays.iterates);
-  bind_all(guesses_, 0, arrays.guesses);
-  if (chains_) chains_->add_to(walk, inputs_, arrays);
+  inputs_.resize(input_offsets_.size());
+  bind_all(inputs_, input_offsets_, arrays, functions_.real_size);
+  bind_all(outputs_, output_offsets_, arrays, functions_.real_size);
+  bind_all(iterates_, arrays.iterates);
+  bind_all(guesses_, arrays.guesses);
+  if (chains_) chains_->add_to(walk, inputs_, condenser_ ? condenser_->wanted(arrays, scratch_) : arrays);
+  if (condenser_) condenser_->add_to(walk, arrays);
   for (std::size_t i = 0; i < steps_.size(); ++i)
     increments_[i] = {arrays.inputs[steps_[i].first], arrays.inputs[steps_[i].second]};
   walk.inputs = list(inputs_);

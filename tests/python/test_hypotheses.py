@@ -249,6 +249,57 @@ def test_a_point_has_the_same_bits_in_any_batch(artifacts: Artifacts, hypothesis
         np.testing.assert_array_equal(
             blocks["stress"]["strain"], tangents["stress"]["strain"][3:50]
         )
+    for points in (slice(8, 9), slice(20, 22)):
+        again = model.forward({name: value[points] for name, value in some.items()})
+        for name, value in whole.items():
+            np.testing.assert_array_equal(again[name], value[points])
+
+
+@pytest.mark.parametrize("name", ["elasticity", "isotropic_hardening", "chaboche"])
+@pytest.mark.parametrize("hypothesis", ["plane_stress", "uniaxial", "beam", "plane_beam", "shell"])
+def test_free_strains_take_few_iterations(
+    artifacts: Artifacts, name: str, hypothesis: str
+) -> None:
+    """Lanes solve for the unknowns and the free strains at once."""
+    law = law_of(name, artifacts)
+    model, inputs = point(law, hypothesis)
+    some = many(inputs, 16)
+    results, report = model.evaluate(some)
+    given, free = (places(parts) for parts in HYPOTHESES[hypothesis])
+    whole = law.open()
+    full = {}
+    for variable in whole.inputs:
+        value = some[variable.name]
+        base = variable.name.partition("~")[0]
+        if base in ("strain", "stress"):
+            value = np.zeros((16, 6))
+            value[:, given] = some[variable.name]
+            if variable.name == "strain~1":
+                value[:, free] = some["strain_transverse~1"]
+            elif base == "strain":
+                value[:, free] = results["strain_transverse"]
+        full[variable.name] = value
+    alone = whole.evaluate(full)[1]["iterations"]
+    more = 16 if name == "elasticity" else 0.2 * alone.sum()  # which needs one for the strains
+    assert report["iterations"].sum() <= alone.sum() + more, (report["iterations"], alone)
+
+
+@pytest.mark.parametrize("hypothesis", ["plane_stress", "uniaxial", "shell", "plane_strain"])
+@pytest.mark.parametrize("name", ["elasticity", "isotropic_hardening", "chaboche"])
+def test_lanes_and_rounds_give_the_same(artifacts: Artifacts, name: str, hypothesis: str) -> None:
+    """Without kernels, each round of a Newton's method around the law's solves the law anew."""
+    model, inputs = point(law_of(name, artifacts), hypothesis)
+    some = many(inputs, 9)
+    in_lanes, tangents = model.jacobian(some)
+    model.options["kernels"] = "off"
+    in_rounds, others = model.jacobian(some)
+    for output, value in in_rounds.items():
+        scale = max(np.abs(value).max(), 1e-12)
+        np.testing.assert_allclose(in_lanes[output], value, rtol=0, atol=1e-9 * scale)
+        for variable, block in others[output].items():
+            # Where terms of 1e5 cancel each other, their round-off is left.
+            found, scale = tangents[output][variable], np.abs(block).max() + 0.1
+            np.testing.assert_allclose(found, block, rtol=0, atol=1e-8 * scale)
 
 
 def test_points_that_fail_are_named_and_the_others_are_solved(artifacts: Artifacts) -> None:
