@@ -40,8 +40,8 @@ struct FreeStrain {
 kernels::Asked asked_of_lanes(const Request& request, const Reduction& reduction, const Model& law) {
   kernels::Asked asked;
   asked.by_parameters = request.parameter_blocks;
-  asked.by_values = request.blocks || !reduction.hypothesis().free.empty() ||
-                    (request.parameter_blocks && law.carries_parameters());
+  asked.by_values =
+      request.blocks || !reduction.hypothesis().free.empty() || (request.parameter_blocks && law.carries_parameters());
   return asked;
 }
 
@@ -110,7 +110,8 @@ class Evaluation {
     lanes_->run(own, options_.newton(), asked_of_lanes(plan_.request(), reduction_, law_), range_.begin,
                 range_.begin + range_.points, counts);
     Vector<std::size_t> open;
-    if (!has_products && counts.count[NEML2_OK] > 0) tally_.add(NEML2_OK, counts.first[NEML2_OK], counts.count[NEML2_OK]);
+    if (!has_products && counts.count[NEML2_OK] > 0)
+      tally_.add(NEML2_OK, counts.first[NEML2_OK], counts.count[NEML2_OK]);
     if (!has_products && counts.count[NEML2_OK] == range_.points) return open;
     const auto report = [&]<class Number>(int kind, std::int64_t p, Number) {
       return *reinterpret_cast<const Number*>(point(own.report[kind], p, sizeof(Number)));

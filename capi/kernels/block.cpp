@@ -57,7 +57,9 @@ class Block {
   static bool gives_values_alone(const Walk& walk) {
     for (const Step& step : walk.steps)
       if (step.implicit || step.chain || step.of_free) return false;
-    return walk.free.count + walk.seeds.count + walk.blocks.count + walk.zeros.count + walk.products.count + walk.pulled.count == 0;
+    return walk.free.count + walk.seeds.count + walk.blocks.count + walk.zeros.count + walk.products.count +
+               walk.pulled.count ==
+           0;
   }
 
   void take(std::int64_t begin) {
@@ -68,8 +70,7 @@ class Block {
   template <class... Blocks>
   static void run(const Walk& walk, model::Counts& counts, Blocks&... blocks) {
     (blocks.start(), ...);
-    if (walk.free.count > 0)
-      return with_count(walk.free.count, [&]<int n>() { run_free<n>(walk, counts, blocks...); });
+    if (walk.free.count > 0) return with_count(walk.free.count, [&]<int n>() { run_free<n>(walk, counts, blocks...); });
     for (const Step& step : walk.steps) {
       (run_forward(blocks.scratch_, step), ...);
       (blocks.scratch_.copy(step.pack), ...);
@@ -182,9 +183,8 @@ class Block {
   // Condenses derivatives; returns the lanes in which that is possible.
   Mask<T> condense() const {
     if (walk_.free.count > 0 && walk_.condensed.count > 0)
-      return with_count(walk_.free.count, [&]<int n>() {
-        return FreeInLanes<T, n>(walk_.free, scratch_).condense(walk_.condensed);
-      });
+      return with_count(walk_.free.count,
+                        [&]<int n>() { return FreeInLanes<T, n>(walk_.free, scratch_).condense(walk_.condensed); });
     for (const Condensed& block : walk_.condensed) {
       V* to = scratch_[block.to];
       for (std::int64_t r = 0; r < block.rows.count; ++r)

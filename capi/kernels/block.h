@@ -128,8 +128,8 @@ struct Step {
   Move feedback = {};  // between two passes
   List<Move> pack = {}, guess = {};
   const Implicit* implicit = nullptr;
-  const Chain* chain = nullptr;      // if derivatives are wanted
-  const Chain* of_free = nullptr;    // of what depends on the free components, by these
+  const Chain* chain = nullptr;    // if derivatives are wanted
+  const Chain* of_free = nullptr;  // of what depends on the free components, by these
 };
 
 // A matrix in the scratch, whose rows are `stride` vectors apart; zeros if it is nowhere.
@@ -147,7 +147,7 @@ struct Free {
   Rows derivative = {};  // of the output by them
   Rows condensed = {};   // the same, among the derivatives that the caller asks for
   At correction = nowhere;
-  At right = nowhere;    // of an implicit segment: the derivative of its residual by them, (unknowns, count)
+  At right = nowhere;  // of an implicit segment: the derivative of its residual by them, (unknowns, count)
 };
 
 // A block of derivatives for the caller: direct[rows, columns] - by_free[rows, :] K^-1 of_output[free, columns], by static
@@ -187,7 +187,7 @@ struct Walk {
   bool mark_failed = false;               // NaN for results of failed points; else they are left as they are
   bool input_first = false;               // blocks are transposed
   bool has_sites_in_lanes = false;        // a kernel computes sites of one point side by side
-  bool takes_good_alone = false;          // what is not solved, or not finite, counts as not converged and is not written
+  bool takes_good_alone = false;  // what is not solved, or not finite, counts as not converged and is not written
 };
 
 // The functions for one instruction set and one type of numbers.

@@ -70,7 +70,8 @@ class Chains {
     free_.of_values[pair.input] = {nowhere, 0, begin, count};
     push_forward(free_, &Step::of_free);
     const auto made = free_.of_values.find(pair.output);
-    if (made == free_.of_values.end() || made->second.at == nowhere) refuse(pair.output, "it does not depend on the strain");
+    if (made == free_.of_values.end() || made->second.at == nowhere)
+      refuse(pair.output, "it does not depend on the strain");
     return {made->second.at, count};
   }
 
@@ -159,8 +160,8 @@ class Chains {
     const bool jvps_alone = !any_bound(arrays.blocks) && !any_bound(arrays.parameter_blocks) &&
                             !any_bound(arrays.adjoints) && !any_bound(arrays.parameter_adjoints);
     if (jvps_alone) return plan_jvps(arrays);
-    const bool blocks_alone = direct_ && !any_bound(arrays.jvps) && !any_bound(arrays.adjoints) &&
-                              !any_bound(arrays.parameter_adjoints);
+    const bool blocks_alone =
+        direct_ && !any_bound(arrays.jvps) && !any_bound(arrays.adjoints) && !any_bound(arrays.parameter_adjoints);
     for (const By* by : {&inputs_, &parameters_})
       if (!blocks_alone) start(*by, arrays);
     push_forward(plan_, &Step::chain);
@@ -223,7 +224,7 @@ class Chains {
   }
 
   // Sets the chain of each step.
-  void push_forward(Plan& plan, const Chain* Step::* chain) {
+  void push_forward(Plan& plan, const Chain* Step::*chain) {
     const std::int64_t count = plan.count;
     plan.pushed.resize(layout_.links.size());
     for (std::size_t i = 0; i < layout_.links.size(); ++i) {

@@ -48,8 +48,8 @@ void Condenser::expect_solvable() const {
   if (!chains_) refuse("The model", "the derivatives by what is solved for are not asked for");
   if (layout_.systems.size() > 1) refuse("The model", "several of its segments are solved");
   for (const Step& step : layout_.steps)
-    if (step.implicit && (step.implicit->is_cut || !step.implicit->newton_step.kernel ||
-                          !step.implicit->newton_step.kernel->prepare))
+    if (step.implicit &&
+        (step.implicit->is_cut || !step.implicit->newton_step.kernel || !step.implicit->newton_step.kernel->prepare))
       refuse(layout_.systems.front(), "it has no kernel of a Newton step alone");
 }
 
@@ -105,10 +105,10 @@ void Condenser::add_to(Walk& walk, const model::Bindings& arrays) {
       const auto& [rows, columns, at] = (part == model::Part::block ? by_inputs_ : by_parameters_)[i];
       Rows by_free = found(model::Part::block, block.by_free);
       if (by_free.at != nowhere) by_free.at += free_.first;
-      condensed_.push_back({at, rows, columns, found(part, block.direct), by_free, found(part, block.of_output),
-                            block.is_of_free});
-      matrices_.push_back({arrays.of(part)[i], 1, rows.count, columns.count, at, columns.count,
-                           {part, static_cast<std::int64_t>(i)}});
+      condensed_.push_back(
+          {at, rows, columns, found(part, block.direct), by_free, found(part, block.of_output), block.is_of_free});
+      matrices_.push_back(
+          {arrays.of(part)[i], 1, rows.count, columns.count, at, columns.count, {part, static_cast<std::int64_t>(i)}});
     }
   walk.free = free_;
   if (!of_.free.empty() && !condensed_.empty()) {

@@ -257,9 +257,7 @@ def test_a_point_has_the_same_bits_in_any_batch(artifacts: Artifacts, hypothesis
 
 @pytest.mark.parametrize("name", ["elasticity", "isotropic_hardening", "chaboche"])
 @pytest.mark.parametrize("hypothesis", ["plane_stress", "uniaxial", "beam", "plane_beam", "shell"])
-def test_free_strains_take_few_iterations(
-    artifacts: Artifacts, name: str, hypothesis: str
-) -> None:
+def test_free_strains_take_few_iterations(artifacts: Artifacts, name: str, hypothesis: str) -> None:
     """Lanes solve for the unknowns and the free strains at once."""
     law = law_of(name, artifacts)
     model, inputs = point(law, hypothesis)
@@ -287,7 +285,7 @@ def test_free_strains_take_few_iterations(
 @pytest.mark.parametrize("hypothesis", ["plane_stress", "uniaxial", "shell", "plane_strain"])
 @pytest.mark.parametrize("name", ["elasticity", "isotropic_hardening", "chaboche"])
 def test_lanes_and_rounds_give_the_same(artifacts: Artifacts, name: str, hypothesis: str) -> None:
-    """Without kernels, each round of a Newton's method around the law's solves the law anew."""
+    """Without kernels, each round of a Newton's method around the law's solves the law again."""
     model, inputs = point(law_of(name, artifacts), hypothesis)
     some = many(inputs, 9)
     in_lanes, tangents = model.jacobian(some)
