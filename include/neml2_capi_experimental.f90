@@ -303,6 +303,14 @@ module neml2_capi_experimental
       integer(int32), value :: index
       type(c_ptr), value :: stream
     end function
+    integer(int32) function c_call_bind_input_derivative(call, input, kind, variable, data, dtype, point_stride) &
+      bind(c, name="neml2_call_bind_input_derivative")
+      import
+      type(c_ptr), value :: call, data
+      character(kind=c_char), intent(in), optional :: input(*), variable(*)
+      integer(int32), value :: kind, dtype
+      integer(int64), value :: point_stride
+    end function
     integer(int32) function c_call_memory_set(call, memory) bind(c, name="neml2_call_memory_set")
       import
       type(c_ptr), value :: call

@@ -302,6 +302,38 @@ enum neml2_experimental_runtime { NEML2_RUNTIME_TENSORS = 3 };
 NEML2_CAPI int32_t neml2_stream_set(int32_t index, void *stream);
 
 /* ---------------------------------------------------------------------------------------------
+ * Derivatives through steps
+ *
+ * A state that came of earlier steps moves with the parameters of the law, and so may a strain. Bind the derivatives of such
+ * inputs, and the derivatives that neml2_call_bind_derivative() bound are total ones, by the chain rule:
+ *
+ *     neml2_call_bind_derivative(call, NEML2_PARAMETER, "stress", "E", slope, NEML2_FLOAT64, 6);
+ *     neml2_call_derivative_step_stride_set(call, NEML2_PARAMETER, "stress", "E", POINTS * 6);
+ *     neml2_call_bind_input_derivative(call, "stress~1", NEML2_PARAMETER, "E", old_slope, NEML2_FLOAT64, 6);
+ *     status = neml2_call_run_steps(&made, call, POINTS, STEPS);
+ *
+ * has d(stress)/d(E) of the whole history after each step, all in one call: in lanes, each column of a parameter is
+ * one solution more with the factors of Newton's method. In neml2_call_run_steps() derivatives are carried as history is:
+ * an array is that of `x~1` before the first step, and in later steps the derivative of `x~1` is that of the output `x`
+ * in the step before, which must be bound, and with a step stride if there is an `x~2`. That of another input is the same in
+ * all steps. An input without one does not move, so bind one for each history that the law has, zeros if it begins fixed.
+ * If a history has a step stride, so that the states are known, solves begin at them, and derive alone.
+ * By a history itself, `x~1` as NEML2_INPUT with the unit matrix for `x~1`, derivatives are by the value before the first
+ * step.
+ * ------------------------------------------------------------------------------------------- */
+
+/** Bind the derivative of an input with respect to `variable`, an input (`kind` NEML2_INPUT) or a parameter
+ *  (NEML2_PARAMETER), of the shape (input's point shape..., variable's point shape...), which is read; a point stride of 0 is
+ *  one for all points. It replaces the unit matrix that an input is by itself. NULL removes it. It may overlap no
+ *  array that is written. A run is UNSUPPORTED if the model has no kernels for all of it, may cut increments, is seen
+ *  through a view, a hypothesis or a scheduler, if products with tangents or cotangents are bound, or if a derivative by
+ *  that input was not compiled; points are not rescued.
+ *  Errors: NAME, SHAPE, DTYPE, UNSUPPORTED. Threads: one. */
+NEML2_CAPI int32_t neml2_call_bind_input_derivative(neml2_call *call, const char *input, int32_t kind,
+                                                    const char *variable, void *data, int32_t dtype,
+                                                    int64_t point_stride);
+
+/* ---------------------------------------------------------------------------------------------
  * Arrays on a device
  *
  * A model that computes on OpenCL, or on CUDA by the text of its kernels (see neml2_model_open()), takes the host's

@@ -151,6 +151,14 @@ inline void declare_operator(const std::string& schema) { detail::checked(neml2_
 /** Put this thread's work on CUDA device `index` on `stream`, a cudaStream_t; null: on torch's current stream again. */
 inline void use_stream(int32_t index, void* stream) { detail::checked(neml2_stream_set(index, stream)); }
 
+/** Bind the derivative of an input with respect to `variable`, of `kind` NEML2_INPUT or NEML2_PARAMETER: (input, variable)
+ *  for each point, or one for all with a stride of 0. See "Derivatives through steps" in neml2_capi_experimental.h. */
+inline void bind_input_derivative(const Call& call, const std::string& input, int32_t kind, const std::string& variable,
+                                  const ConstArray& array, int64_t point_stride) {
+  detail::checked(neml2_call_bind_input_derivative(call.get(), input.c_str(), kind, variable.c_str(),
+                                                   const_cast<void*>(array.data()), array.dtype(), point_stride));
+}
+
 /** Let the arrays of a call be on the device of its model from now on, and its work go to `queue`, a cudaStream_t or
  *  cl_command_queue: see "Arrays on a device" in neml2_capi_experimental.h. All that is bound is taken back; what is bound
  *  next is an address, or a cl_mem for NEML2_MEMORY_BUFFERS. */

@@ -160,7 +160,10 @@ void make_plan(CallObject& call, std::int64_t npoints, std::int64_t nsteps) {
   call.workspace.forget();
   complete(call, npoints, call.snapshot, call.bindings);
   call.bindings.steps = nsteps;
-  if (npoints > 0) call.bindings.copies = model::inputs_to_copy(*call.model, call.bindings, options.miters());
+  if (npoints > 0) {
+    call.bindings.copies = model::inputs_to_copy(*call.model, call.bindings, options.miters());
+    model::require_derivatives(*call.model, call.bindings);
+  }
   call.plan.emplace(*call.routes, options, model::Request(call.bindings));
 }
 
@@ -260,6 +263,26 @@ int32_t neml2_call_bind_derivative(neml2_call* call, int32_t kind, const char* o
   });
 }
 
+int32_t neml2_call_bind_input_derivative(neml2_call* call, const char* input, int32_t kind, const char* variable,
+                                         void* data, int32_t dtype, int64_t point_stride) {
+  return alone(call, "call", [&](auto& its) {
+    require_arrays_of_host(its, "Derivatives of inputs are");
+    const model::Model& model = *its.model;
+    const Kind by = differentiation_kind(kind);
+    const std::size_t i = model.find(Kind::input, &required(input, "input"));
+    const std::size_t v = model.find(by, &required(variable, "variable"));
+    model::Slope slope{i, by, v, {}};
+    const Variable of = model::variable_of(model, slope);
+    if (model.variables(Kind::input)[i].sub_ndim + model.variables(by)[v].sub_ndim > 0)
+      throw Error(NEML2_ERROR_UNSUPPORTED, of.name, join("'", of.name, "' is of variables with sites."));
+    slope.array = checked(its, of, data, dtype, point_stride, true);
+    auto& slopes = bindings_of(its).slopes;
+    std::erase_if(slopes,
+                  [&](const model::Slope& old) { return old.input == i && old.kind == by && old.variable == v; });
+    if (data) slopes.push_back(slope);
+  });
+}
+
 int32_t neml2_call_block_order_set(neml2_call* call, int32_t order) {
   return alone(call, "call", [&](auto& its) {
     if (order != NEML2_OUTPUT_FIRST && order != NEML2_INPUT_FIRST)
@@ -340,6 +363,9 @@ int32_t neml2_solve_begin_call(neml2_solve** out, const neml2_call* call, int64_
     require_arrays_of_host(its, "A solve is");
     model::Bindings bindings = its.bindings;
     if (its.dispatch) its.dispatch->require_solvable();
+    if (!bindings.slopes.empty())
+      throw Error(NEML2_ERROR_UNSUPPORTED, "derivatives",
+                  "A solve takes no derivatives of inputs: unbind them, neml2_call_bind_input_derivative() with NULL.");
     model::Snapshot snapshot;
     its.model->take(snapshot);
     complete(its, npoints, snapshot, bindings);

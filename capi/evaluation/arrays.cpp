@@ -1,5 +1,6 @@
 #include "capi/evaluation/arrays.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -20,6 +21,7 @@ struct Array {
   const Points& points;
   const Variable& variable;
   std::size_t index = 0;  // among the arrays of its part
+  bool is_slope = false;  // a derivative that is read
 };
 
 // One element type and shape, one after another at the same place.
@@ -35,7 +37,7 @@ class Arrays {
   void add(const Array& array) {
     if (!array.points.data) return;
     check_extent(array.points, array.variable, extent_);
-    (array.part && is_given(*array.part) ? read_ : written_).push_back(array);
+    (array.is_slope || (array.part && is_given(*array.part)) ? read_ : written_).push_back(array);
   }
 
   std::vector<bool> check(std::size_t num_inputs) const {
@@ -80,6 +82,30 @@ class Arrays {
 
 }  // namespace
 
+Variable variable_of(const Model& model, const Slope& slope) {
+  const Variable &input = model.variables(Kind::input)[slope.input], &by = model.variables(slope.kind)[slope.variable];
+  return {join(input.name, ":", by.name), "", input.dtype, input.point_shape.then(by.point_shape), 0};
+}
+
+void require_derivatives(const Model& model, const Bindings& bindings) {
+  const auto& by_inputs = model.derivatives(Kind::input).all();
+  for (const Slope& slope : bindings.slopes) {
+    const Part part = slope.kind == Kind::parameter ? Part::parameter_block : Part::block;
+    const auto& all = model.derivatives(slope.kind).all();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i].input != slope.variable || !bindings.of(part)[i].data) continue;
+      const bool is_compiled = std::ranges::any_of(
+          by_inputs, [&](const Derivative& each) { return each.output == all[i].output && each.input == slope.input; });
+      const std::string pair =
+          join(model.variables(Kind::output)[all[i].output].name, ":", model.variables(Kind::input)[slope.input].name);
+      if (!is_compiled)
+        throw Error(NEML2_ERROR_UNSUPPORTED, pair,
+                    join("The artifact was compiled without the derivative '", pair, "', by which '",
+                         variable_of(model, slope).name, "' acts. Compile it with neml2-compile -d ", pair, "."));
+    }
+  }
+}
+
 Bindings bindings_for(const Model& model) {
   Bindings all;
   for (const Part part : all_parts) all.of(part).resize(model.count(part));
@@ -102,7 +128,11 @@ std::vector<bool> inputs_to_copy(const Model& model, const Bindings& bindings, s
                                               {"rescue solves", "", DType::int32, {}, 0}}};
   });
   const Variable history = {"residual history", "", DType::float64, {miters}, 0};
+  std::vector<Variable> slopes;
+  for (const Slope& slope : bindings.slopes) slopes.push_back(variable_of(model, slope));
   Arrays arrays({bindings.points, bindings.steps});
+  for (std::size_t i = 0; i < slopes.size(); ++i)
+    arrays.add({Part::block, bindings.slopes[i].array, slopes[i], i, true});
   for (const Part part : all_parts)
     for (std::size_t i = 0; i < bindings.of(part).size(); ++i)
       arrays.add({part, bindings.of(part)[i], model.variable(part, i), i});

@@ -47,9 +47,10 @@ Lanes::Lanes(const Model& model, std::shared_ptr<const Route> substeps) : model_
 
 kernels::Asked Lanes::asked_of(const Request& request) const {
   kernels::Asked asked;
+  asked.slopes = request.slopes;
   asked.products = request.jvps || request.adjoints || request.parameter_adjoints;
   asked.by_parameters = request.by_parameters();
-  asked.by_values = request.by_values(model_);
+  asked.by_values = request.by_values(model_) || request.slopes;
   return asked;
 }
 
@@ -58,6 +59,8 @@ std::string Lanes::reason_against(const Request& request, const Options& options
   if (options.whole_batch()) return "A batch that converges as a whole does not run in lanes. Set convergence = point.";
   if (substeps_ && request.sums)
     return "Sums over points do not run in lanes if increments are cut. Bind an adjoint for each point.";
+  if (request.slopes && (substeps_ || asked_of(request).products))
+    return "Derivatives of inputs do not run in lanes beside products, or if increments are cut.";
   return engine_->reason(asked_of(request));
 }
 

@@ -23,7 +23,8 @@ Plan::Plan(const Routes& routes, const Options& options, const Request& request)
       options_(options),
       request_(request),
       chosen_(routes.choose(request_, options_)),
-      rescue_(options_.rescue() > 0 && chosen_.solves() ? std::optional<Rescue>(chosen_) : std::nullopt),
+      rescue_(options_.rescue() > 0 && chosen_.solves() && !request_.slopes ? std::optional<Rescue>(chosen_)
+                                                                            : std::nullopt),
       threads_(threads_for(options_, request_.points)),
       chunk_(route().chunk_size(options_, request_)) {
   route().check(options_, request_.points);

@@ -22,6 +22,7 @@ struct Request {
   std::int64_t points;
   // Derivatives of each kind.
   bool blocks, parameter_blocks, jvps, adjoints, parameter_adjoints;
+  bool slopes;   // of inputs
   bool sums;     // of adjoints over the points
   bool history;  // of residuals
 
@@ -77,6 +78,9 @@ class Route {
 
   // Whether it gives all that is asked for.
   virtual bool gives(const Request& request, const Options& options) const = 0;
+
+  // Whether inputs may move with the variables of derivatives.
+  virtual bool takes_slopes() const { return false; }
 
   // Throws NEML2_ERROR_SHAPE or _UNSUPPORTED if so many points cannot be evaluated with these options.
   virtual void check(const Options& options, std::int64_t points) const = 0;

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <utility>
 
+#include "capi/base/error.h"
 #include "capi/evaluation/lanes.h"
 #include "capi/evaluation/one_package.h"
 #include "capi/evaluation/through_segments.h"
@@ -17,6 +18,7 @@ Request::Request(const Bindings& bindings)
       jvps(any_bound(bindings.jvps)),
       adjoints(any_bound(bindings.adjoints)),
       parameter_adjoints(any_bound(bindings.parameter_adjoints)),
+      slopes(!bindings.slopes.empty()),
       sums((adjoints && std::ranges::any_of(bindings.adjoints, is_one_value)) ||
            (parameter_adjoints && std::ranges::any_of(bindings.parameter_adjoints, is_one_value))),
       history(bindings.report[NEML2_REPORT_RESIDUAL_HISTORY].data != nullptr) {}
@@ -41,6 +43,11 @@ Routes::~Routes() = default;
 const Route& Routes::choose(const Request& request, const Options& options) const {
   std::size_t i = 0;
   while (!routes_[i]->gives(request, options)) ++i;  // the last one gives all
+  if (request.slopes && !routes_[i]->takes_slopes())
+    throw Error(
+        NEML2_ERROR_UNSUPPORTED, "derivatives",
+        "Derivatives of inputs are taken by kernels alone, without substeps, views, hypotheses and schedulers, and "
+        "not beside products with tangents or cotangents. Compile the model with --kernels auto, or unbind them.");
   return *routes_[i];
 }
 

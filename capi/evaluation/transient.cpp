@@ -31,6 +31,8 @@ Transient::Transient(const Plan& plan, const Bindings& first)
   if (steps_ > 1) {
     add_histories();
     add_guesses();
+    add_slopes();
+    if (!first_.slopes.empty()) add_solutions();
   }
   add_places();
   plan_.check(first_);
@@ -94,10 +96,72 @@ void Transient::check_source(const Carried& carried) const {
                      " steps later: give it an array with a row for each step, and its stride."));
 }
 
-bool Transient::is_carried(const Place& output) const {
-  return std::ranges::any_of(carried_, [&](const Carried& each) {
-    return each.source.part == Part::output && each.source.index == output.index;
-  });
+// The derivative of a history is what the block of its output was.
+void Transient::add_slopes() {
+  const auto slope_of = [&](std::int64_t input, const Slope& by) -> const Slope* {
+    const auto found = std::ranges::find_if(first_.slopes, [&](const Slope& other) {
+      return static_cast<std::int64_t>(other.input) == input && other.kind == by.kind && other.variable == by.variable;
+    });
+    return found == first_.slopes.end() ? nullptr : &*found;
+  };
+  const auto histories = plan_.model().histories();
+  for (std::size_t number = 0; number < first_.slopes.size(); ++number) {
+    const Slope& slope = first_.slopes[number];
+    const auto history = std::ranges::find(histories, static_cast<std::int64_t>(slope.input), &Model::History::input);
+    if (history == histories.end()) continue;
+    CarriedSlope carried{number, {}, {}, {}};
+    for (std::int64_t age = history->age; age > 0; --age)
+      for (const Model::History& other : histories)
+        if (other.age == age && other.output == history->output && other.current == history->current)
+          carried.before.push_back(slope_of(other.input, slope));
+    if (history->output < 0)
+      carried.current = slope_of(history->current, slope);
+    else
+      carried.source = block_of(static_cast<std::size_t>(history->output), slope, history->age);
+    carried_slopes_.push_back(std::move(carried));
+  }
+}
+
+// An unknown whose history has steps of its own is known: it is the history of the next step.
+void Transient::add_solutions() {
+  const auto histories = plan_.model().histories();
+  const auto& outputs = plan_.model().variables(Kind::output);
+  for (const Variable& unknown : plan_.model().variables(Kind::unknown)) {
+    const auto history = std::ranges::find_if(histories, [&](const Model::History& each) {
+      return each.age == 1 && each.output >= 0 && outputs[static_cast<std::size_t>(each.output)].name == unknown.name &&
+             first_.inputs[static_cast<std::size_t>(each.input)].step != 0;
+    });
+    if (history == histories.end()) return solutions_.clear();
+    solutions_.push_back(static_cast<std::size_t>(history->input));
+  }
+}
+
+// Finds the block that becomes the derivative of a history.
+Transient::Place Transient::block_of(std::size_t output, const Slope& slope, std::int64_t age) const {
+  const Part part = slope.kind == Kind::parameter ? Part::parameter_block : Part::block;
+  const auto& all = plan_.model().derivatives(slope.kind).all();
+  const auto found = std::ranges::find_if(
+      all, [&](const Derivative& each) { return each.output == output && each.input == slope.variable; });
+  const std::string pair = join(plan_.model().variables(Kind::output)[output].name, ":",
+                                plan_.model().variables(slope.kind)[slope.variable].name);
+  const auto index = static_cast<std::size_t>(found - all.begin());
+  if (found == all.end() || !first_.of(part)[index].data)
+    throw Error(NEML2_ERROR_MISSING, pair,
+                join("The derivative '", pair,
+                     "' is not bound, and is that of an input of the next step: call "
+                     "neml2_call_bind_derivative()."));
+  if (age > 1 && first_.of(part)[index].step == 0)
+    throw Error(NEML2_ERROR_SHAPE, pair,
+                join("The derivative '", pair, "' has no step stride, and is that of an input ", age,
+                     " steps later: give it an array with a row for each step, and its stride."));
+  return place(part, index);
+}
+
+bool Transient::is_carried(const Place& result) const {
+  const auto is_source = [&](const auto& each) {
+    return each.source.part == result.part && each.source.index == result.index;
+  };
+  return std::ranges::any_of(carried_, is_source) || std::ranges::any_of(carried_slopes_, is_source);
 }
 
 void Transient::add_places() {
@@ -107,7 +171,7 @@ void Transient::add_places() {
     if (!place.is_report) bytes_per_point_ += bytes_of(plan_.model().variable(place.part, place.index));
     if (place.bytes != 0)
       moving_.push_back(place);
-    else if (!is_given && !(place.part == Part::output && !place.is_report && is_carried(place)))
+    else if (!is_given && (place.is_report || !is_carried(place)))
       last_.push_back(place);
   };
   for (const Part part : parts_of_steps)
@@ -137,6 +201,22 @@ void Transient::go_to(std::int64_t step, Bindings& bindings) const {
     input.data += (step - each.age()) * each.source.bytes;
     bindings.copies[each.input] = is_in_place(each);
   }
+  bindings.guesses.clear();
+  for (const std::size_t input : solutions_)
+    if (step + 1 < steps_) {
+      const Place next = place(Part::input, input);
+      bindings.guesses.push_back(next.of(first_));
+      bindings.guesses.back().data += (step + 1) * next.bytes;
+    }
+  for (const CarriedSlope& each : carried_slopes_) {
+    Points& array = bindings.slopes[each.slope].array;
+    const auto age = std::ssize(each.before);
+    const Slope* const same = step < age ? each.before[static_cast<std::size_t>(step)] : each.current;
+    array = same ? same->array : Points{};
+    if (step < age || each.source.part == Part::input) continue;
+    array = each.source.of(first_);
+    array.data += (step - age) * each.source.bytes;
+  }
 }
 
 // Tells whether an output is written over what it was a step before.
@@ -165,7 +245,10 @@ Tally Transient::run(Workspace& workspace) {
   tally.count[NEML2_OK] = first_.points;
   for (std::int32_t status = NEML2_NON_FINITE; status <= NEML2_SINGULAR; ++status)
     tally.count[NEML2_OK] -= tally.count[status];
-  const bool keeps_last = !last_.empty() || std::ranges::any_of(carried_, is_in_place);
+  const bool keeps_last = !last_.empty() || std::ranges::any_of(carried_, is_in_place) ||
+                          std::ranges::any_of(carried_slopes_, [](const CarriedSlope& each) {
+                            return each.source.part != Part::input && each.source.bytes == 0;
+                          });
   if (keeps_last && made() > 0 && made() < steps_) {  // other points went on, and wrote where one step has room
     steps_ = made();
     run_all(workspace);

@@ -37,10 +37,10 @@ class Transient final : public Route {
  private:
   // An array of the bindings, of a part or of the report, and the bytes from a step to the next.
   struct Place {
-    Part part;
-    bool is_report;
-    std::size_t index;
-    std::int64_t bytes;
+    Part part = Part::input;
+    bool is_report = false;
+    std::size_t index = 0;
+    std::int64_t bytes = 0;
 
     const Points& of(const Bindings& bindings) const {
       return is_report ? bindings.report[index] : bindings.of(part)[index];
@@ -55,12 +55,25 @@ class Transient final : public Route {
     std::int64_t age() const { return static_cast<std::int64_t>(before.size()); }
   };
 
+  // A derivative of a history, which is a block some steps before, or that of a force. As many steps as it is old it has
+  // been one of those that were given first; null: zero.
+  struct CarriedSlope {
+    std::size_t slope;
+    Place source;
+    const Slope* current;
+    std::vector<const Slope*> before;
+  };
+
   void add_histories();
+  void add_slopes();
+  void add_solutions();
+  Place block_of(std::size_t output, const Slope& slope, std::int64_t age) const;
   void add_guesses();
   void add_places();
   Place place(Part part, std::size_t index) const;
   void check_source(const Carried& carried) const;
-  bool is_carried(const Place& output) const;
+  // Tells whether a result is an input of later steps, or the derivative of one.
+  bool is_carried(const Place& result) const;
   static bool is_in_place(const Carried& carried);
   void go_to(std::int64_t step, Bindings& bindings) const;
   void note(std::int64_t step, const Tally& tally) const;
@@ -70,8 +83,10 @@ class Transient final : public Route {
   const Plan& plan_;
   const Bindings& first_;
   std::vector<Carried> carried_;
-  std::vector<Place> moving_;  // with a step stride
-  std::vector<Place> last_;    // written in the last step only
+  std::vector<CarriedSlope> carried_slopes_;
+  std::vector<std::size_t> solutions_;  // by unknown: the history that has its values; empty if there are none
+  std::vector<Place> moving_;           // with a step stride
+  std::vector<Place> last_;             // written in the last step only
   std::int64_t steps_, bytes_per_point_ = 1;
 
   mutable std::atomic<std::int64_t> end_;  // the first step that was not good, as far as is known

@@ -14,6 +14,7 @@ template <class T>
 class Block {
   using V = Lanes<T>;
   static constexpr int lanes = width<T>;
+  static constexpr std::int64_t most_in_column = 16;
 
  public:
   // `number` is the scratch that it works in.
@@ -600,6 +601,7 @@ class Block {
   void scatter(const Matrix& block, const BlockReport<T>& report, bool all) const {
     if (block.at != nowhere && !walk_.input_first && all) {
       T* to = at(block.array, begin_);
+      if (block.columns == 1 && block.sites * block.rows <= most_in_column) return scatter_column(block, to);
       for (std::int64_t row = 0; row < block.sites * block.rows; ++row, to += block.columns)
         vectors_to_rows<T>(numbers(block.at + row * block.row_stride), to, block.array.stride, block.columns);
       return;
@@ -611,6 +613,15 @@ class Block {
       else if (becomes_nan(report, l))
         fill_nan(to, block.sites * block.rows * block.columns);
     }
+  }
+
+  // A column of a wider matrix, side by side.
+  void scatter_column(const Matrix& block, T* to) const {
+    V column[most_in_column];
+    const V* const from = scratch_[block.at];
+    const std::int64_t rows = block.sites * block.rows;
+    for (std::int64_t row = 0; row < rows; ++row) column[row] = from[row * block.row_stride];
+    vectors_to_rows<T>(reinterpret_cast<const T*>(column), to, block.array.stride, rows);
   }
 
   void write(const Matrix& block, int l, T* to) const {

@@ -8,10 +8,12 @@
 
 namespace neml2_capi::kernels {
 
-// Which derivatives are wanted: with respect to inputs, to parameters, and whether in products.
+// Which derivatives are wanted: with respect to inputs, to parameters, whether in products, and whether inputs move.
 struct Asked {
-  bool by_values = false, by_parameters = false, products = false;
-  std::size_t index() const { return (by_values ? 1u : 0u) + (by_parameters ? 2u : 0u) + (products ? 4u : 0u); }
+  bool by_values = false, by_parameters = false, products = false, slopes = false;
+  std::size_t index() const {
+    return (by_values ? 1u : 0u) + (by_parameters ? 2u : 0u) + (products ? 4u : 0u) + (slopes ? 8u : 0u);
+  }
   bool any() const { return by_values || by_parameters; }
 };
 

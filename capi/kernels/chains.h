@@ -47,7 +47,8 @@ class Chains {
       rooms_.push_back(std::move(rooms));
     }
     direct_ = layout.links.size() == 1 && !layout.links.front().system;
-    if (sited && (!direct_ || asked.products)) refuse("The model", "its derivatives have sub-batch axes");
+    if (sited && (!direct_ || asked.products || asked.slopes))
+      refuse("The model", "its derivatives have sub-batch axes");
     for (const artifact::Variable& output : metadata.outputs)
       for (const artifact::Variable& input : metadata.inputs)
         if (output.name == input.name && !is_made(output.name)) refuse(output.name, "it is an input that is handed on");
@@ -60,6 +61,11 @@ class Chains {
     make(boundary.outputs, model::Part::cotangent, model::Part::jvp);
     for (const model::Variable& input : boundary.inputs)
       seeds_.push_back(layout.place(input.point_shape.product() * outputs));
+    if (!asked.slopes) return;
+    for (const model::Variable& input : boundary.inputs) {
+      slopes_.push_back(layout.place(input.point_shape.product() * most));
+      moving_.push_back(layout.place(input.point_shape.product() * most));
+    }
   }
 
   // Plans derivatives with respect to some components of an input alone. Returns where those of an output stand.
@@ -90,6 +96,11 @@ class Chains {
          {model::Part::block, model::Part::parameter_block, model::Part::tangent, model::Part::jvp,
           model::Part::cotangent, model::Part::adjoint, model::Part::parameter_adjoint})
       for (const model::Points& points : arrays.of(part)) bound_.push_back(points.data != nullptr);
+    for (const model::Slope& slope : arrays.slopes)
+      if (slope.array.data)
+        bound_.insert(bound_.end(), {slope.input, static_cast<std::size_t>(slope.kind), slope.variable});
+      else
+        bound_.push_back(0);
     if (bound_ != planned_) {
       plan(arrays);
       planned_ = bound_;
@@ -99,6 +110,10 @@ class Chains {
     for (const model::Part part : {model::Part::tangent, model::Part::cotangent})
       for (std::size_t i = 0; i < arrays.of(part).size(); ++i)
         if (is_bound(arrays, part, i)) inputs.push_back(bound(places(part)[i], part, i, arrays.of(part)[i]));
+    for (const auto& [number, place] : plan_.slopes) {
+      const model::Slope& slope = arrays.slopes[number];
+      inputs.push_back(bound(place, model::Part::input, slope.input, slope.array));
+    }
     walk.seeds = list(plan_.seeds);
     walk.blocks = list(plan_.matrices);
     walk.zeros = list(plan_.zeros);
@@ -107,7 +122,7 @@ class Chains {
   }
 
  private:
-  // The derivative of a value: columns of the unit matrix from `first` on, or a matrix; else zero.
+  // The derivative of a value: columns of the unit matrix from `first` on, or a matrix, or their sum; else zero.
   struct Direction {
     At at = nowhere;
     std::int64_t first = -1;
@@ -133,7 +148,8 @@ class Chains {
     std::int64_t count = 0;  // of directions
     std::map<std::string, Direction> of_values, of_parameters;
     std::map<std::string, std::int64_t> input_columns, parameter_columns;
-    std::vector<Pushed> pushed;  // by segment
+    std::vector<Pushed> pushed;                         // by segment
+    std::vector<std::pair<std::size_t, Place>> slopes;  // those that are read, by number, and where they go
     std::vector<Move> seeds, zeros;
     std::vector<Matrix> matrices;
     std::vector<Product> products;
@@ -160,10 +176,12 @@ class Chains {
     const bool jvps_alone = !any_bound(arrays.blocks) && !any_bound(arrays.parameter_blocks) &&
                             !any_bound(arrays.adjoints) && !any_bound(arrays.parameter_adjoints);
     if (jvps_alone) return plan_jvps(arrays);
-    const bool blocks_alone =
-        direct_ && !any_bound(arrays.jvps) && !any_bound(arrays.adjoints) && !any_bound(arrays.parameter_adjoints);
+    const bool blocks_alone = direct_ && !any_bound(arrays.jvps) && !any_bound(arrays.adjoints) &&
+                              !any_bound(arrays.parameter_adjoints) && arrays.slopes.empty();
     for (const By* by : {&inputs_, &parameters_})
       if (!blocks_alone) start(*by, arrays);
+    for (std::size_t i = 0; i < arrays.slopes.size(); ++i)
+      if (arrays.slopes[i].array.data) move(arrays.slopes[i], i);
     push_forward(plan_, &Step::chain);
     for (const By* by : {&inputs_, &parameters_}) add_blocks(*by, arrays);
     add_products(arrays);
@@ -223,6 +241,28 @@ class Chains {
     }
   }
 
+  // An input that moves with a variable: its derivative stands in the columns of that variable, among zeros.
+  void move(const model::Slope& slope, std::size_t number) {
+    const bool by_parameter = slope.kind == model::Kind::parameter;
+    const std::string& input = metadata_.inputs[slope.input].name;
+    const std::string& variable =
+        by_parameter ? metadata_.parameters[slope.variable].name : metadata_.inputs[slope.variable].name;
+    const auto& columns = by_parameter ? plan_.parameter_columns : plan_.input_columns;
+    const auto column = columns.find(variable);
+    if (column == columns.end()) return;  // nothing is derived by it
+    const std::int64_t rows = layout_.value(input).components, count = plan_.count,
+                       size = (by_parameter ? layout_.parameter(variable) : layout_.value(variable)).components;
+    const Place from = {slopes_[slope.input].at + rows * column->second, rows * size};
+    const At to = moving_[slope.input].at;
+    Direction& direction = plan_.of_values[input];
+    if (direction.at == nowhere) plan_.seeds.push_back({nowhere, to, rows * count});
+    direction.at = to;
+    if (!by_parameter && slope.variable == slope.input) direction.first = -1;
+    for (std::int64_t row = 0; row < rows; ++row)
+      plan_.seeds.push_back({from.at + row * size, to + row * count + column->second, size});
+    plan_.slopes.emplace_back(number, from);
+  }
+
   // Sets the chain of each step.
   void push_forward(Plan& plan, const Chain* Step::*chain) {
     const std::int64_t count = plan.count;
@@ -237,18 +277,21 @@ class Chains {
         if (found == from.end() || found->second.zero() || local.rows == 0) continue;
         const Direction& direction = found->second;
         const bool dense = direction.at != nowhere;
-        const std::int64_t begin = dense ? local.column : std::max(local.column, direction.begin),
-                           end = local.column + local.columns,
-                           columns = (dense ? end : std::min(end, direction.begin + direction.count)) - begin;
-        if (columns <= 0) continue;
+        const std::int64_t begin = std::max(local.column, direction.begin),
+                           end = std::min(local.column + local.columns, direction.begin + direction.count),
+                           columns = direction.first < 0 ? 0 : end - begin;
+        if (!dense && columns <= 0) continue;
         const At room = rooms_[i].at(local.output);
         if (!links.system && made[local.output].zero()) {
           made[local.output] = {room};
           pushed.zeros.push_back({nowhere, room, local.rows * count});
         }
-        pushed.products.push_back({local.block + begin - local.column, local.stride, local.rows, columns,
-                                   dense ? direction.at + begin * count : nowhere,
-                                   direction.first + begin - direction.begin, room + local.row * count});
+        const auto push = [&](std::int64_t column, std::int64_t width, At at, std::int64_t first) {
+          pushed.products.push_back({local.block + column - local.column, local.stride, local.rows, width, at, first,
+                                     room + local.row * count});
+        };
+        if (dense) push(local.column, local.columns, direction.at + local.column * count, 0);
+        if (columns > 0) push(begin, columns, nowhere, direction.first + begin - direction.begin);
       }
       if (links.system) push_through(links, rooms_[i], count, pushed, made);
       for (const auto& [name, direction] : made) plan.of_values[name] = direction;
@@ -292,7 +335,7 @@ class Chains {
       block.rows = derivative.rows;
       block.columns = derivative.columns;
       block.sites = derivative.block.point_shape.product() / std::max<std::int64_t>(block.rows * block.columns, 1);
-      if (direct_) {  // a model that is one package: its blocks as they are
+      if (direct_ && arrays.slopes.empty()) {  // a model that is one package: its blocks as they are
         block.at = block_of(by.pairs[i]);
         block.row_stride = block.columns;
       } else {
@@ -377,7 +420,8 @@ class Chains {
   std::vector<std::map<std::string, At>> rooms_;  // by segment and output: for directions; of an implicit one, for all
   std::array<Places, 10> places_;                 // by part: of arrays of derivatives
   Places seeds_;                                  // by input
-  std::vector<char> bound_, planned_;             // which arrays there are: 0 or 1
+  Places slopes_, moving_;                        // by input: as they are given, and as columns
+  std::vector<std::size_t> bound_, planned_;      // which arrays there are: 0 or 1
   Plan plan_, free_;
 };
 

@@ -65,7 +65,7 @@ class Engine {
   std::shared_ptr<const Folder> folder_;
   mutable locks::Mutex trying_;                     // held by the thread that tries
   mutable locks::Mutex mutex_;                      // guards what waits
-  mutable std::array<Pool, 8> pools_, few_;         // by Asked
+  mutable std::array<Pool, 16> pools_, few_;        // by Asked
   std::int64_t least_points_ = 1, few_points_ = 0;  // points for which there are the latter
 };
 

@@ -17,6 +17,15 @@ constexpr DType dtype_of_report(int kind) {
   return counts ? DType::int32 : DType::float64;
 }
 
+// The derivative of an input by a variable with which it moves, (input's components, the variable's) a point; zero if it
+// is not bound.
+struct Slope {
+  std::size_t input;
+  Kind kind;  // of the variable
+  std::size_t variable;
+  Points array;
+};
+
 // Addresses of one caller; the vectors follow the order of the variables, or of the derivatives. An array that is not
 // bound is null. Those that are added to, the adjoints, may have a stride of 0: they receive the sum over all points.
 struct Bindings {
@@ -29,6 +38,7 @@ struct Bindings {
   std::vector<Points> tangents, jvps;                // by input, by output
   std::vector<Points> cotangents;                    // by output
   std::vector<Points> adjoints, parameter_adjoints;  // by input, by parameter
+  std::vector<Slope> slopes;                         // of inputs that move: derivatives are then total ones
   std::vector<bool> copies;                          // by input: see inputs_to_copy()
   Points report[num_reports];                        // by NEML2_REPORT_*
   bool mark_failed = false;                          // write NaN to the results of failed points; else leave them

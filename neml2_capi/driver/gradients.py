@@ -2,7 +2,9 @@
 
 A is the derivative of the state z after an increment with respect to the state before, and B with
 respect to the constants c. Forward, dz_k = A_k dz_(k-1) + B_k dc, with all columns of dc at once.
-Backward, l_(k-1) = A_k^T l_k + ..., and dL/dc = sum B_k^T l_k, for one number L.
+Backward, l_(k-1) = A_k^T l_k + ..., and dL/dc = sum B_k^T l_k, for one number L. If the library
+carries derivatives forward, gradients by constants alone are sums of these, too: it takes less than
+matrices of all increments.
 """
 
 from __future__ import annotations
@@ -17,6 +19,14 @@ from neml2_capi._ffi.tensor import Array, Label
 from neml2_capi.driver.asked import Asked, asked, summed
 from neml2_capi.driver.history import History
 from neml2_capi.driver.linearized import Linearized
+from neml2_capi.driver.slopes import (
+    NotCarriedError,
+    Slopes,
+    age_of,
+    carried,
+    state_of,
+    stepped,
+)
 
 #: The bytes that matrices of increments take at a time.
 MEMORY = 1 << 25
@@ -48,33 +58,29 @@ class Gradients:
         """Derivatives (n, *B, *output, *constant) by output and by the name of a constant."""
         history, outputs = self._history, list(outputs)
         wanted = [self._constant(name) for name in names]
-        parameters = [each for each in wanted if each.kind == "parameter"]
-        linear = Linearized(history, outputs, [c for each in parameters for c in each.columns])
-        size, count = linear.state_size, linear.width - linear.state_size
-        starts = [_starting(linear, each, history) for each in wanted if each.kind == "initial"]
-        width = count + sum(start.shape[1] for start in starts)
-        times = len(history.whole)
-        found = {o: np.zeros((times, history.points, _size(linear, o), width)) for o in outputs}
-        at_time = {int(node): time for time, node in enumerate(history.whole)}
-        at_first = np.concatenate([np.zeros((size, count)), *starts], axis=1)
-        for points, blocks in linear.blocks(memory):
-            slopes = np.repeat(at_first[None], points.stop - points.start, axis=0)
-            if not history.is_solved:
-                self._first(linear, found, slopes, points, count)
-            for block in blocks:
-                for number in range(block.last - block.first):
-                    matrices = block.matrices[number]
-                    rows = matrices[:, :, :size] @ slopes
-                    rows[:, :, :count] += matrices[:, :, size:]
-                    older = slopes[:, linear.ageing[0]]
-                    slopes[:, linear.state_places] = rows[:, linear.state_rows]
-                    if older.size:
-                        slopes[:, linear.ageing[1]] = older
-                    time = at_time.get(block.first + number)
-                    if time is not None:
-                        for output in outputs:
-                            found[output][time, points] = rows[:, linear.rows[output]]
-        return {output: self._named(output, found[output], wanted) for output in outputs}
+        wanted.sort(key=lambda each: each.kind, reverse=True)  # parameters first
+        linear = Linearized(history, outputs, [c for each in wanted for c in each.columns])
+        found = {
+            (o, each.name): np.zeros(
+                (len(history.whole), history.points, _size(linear, o), each.size)
+            )
+            for o in outputs
+            for each in wanted
+        }
+
+        def take(slopes: Slopes) -> None:
+            begin, end = np.searchsorted(history.whole, [slopes.first, slopes.last])
+            for key, values in found.items():
+                nodes = history.whole[begin:end] - slopes.first
+                values[begin:end, slopes.points] = slopes.by[key][nodes]
+
+        try:
+            for slopes in carried(linear, outputs, wanted, memory):
+                take(slopes)
+        except NotCarriedError:
+            for slopes in stepped(linear, outputs, wanted, memory):
+                take(slopes)
+        return {o: {e.name: self._shaped(o, found[o, e.name], e) for e in wanted} for o in outputs}
 
     def backward(
         self, cotangents: Mapping[str, Array], names: Iterable[str], memory: int = MEMORY
@@ -85,6 +91,11 @@ class Gradients:
         columns = [column for each in wanted for column in each.columns]
         linear = Linearized(history, list(cotangents), columns)
         size, nodes = linear.state_size, len(history.nodes)
+        if all(each.kind in ("parameter", "initial") for each in wanted):
+            try:
+                return self._by_constants(linear, cotangents, wanted, memory)
+            except NotCarriedError:
+                pass
         constants = np.zeros((history.points, linear.width - size))
         over_time = {
             each.name: np.zeros((nodes, history.points, each.size))
@@ -136,46 +147,34 @@ class Gradients:
         return each
 
     # ------------------------------------------------------------------------------------------
-    # Forward
+    # By constants
     # ------------------------------------------------------------------------------------------
 
-    def _first(
-        self,
-        linear: Linearized,
-        found: Mapping[str, Array],
-        slopes: Array,
-        points: slice,
-        count: int,
-    ) -> None:
-        """The derivatives at the first time."""
-        size, initial = linear.state_size, set(linear.state_rows.tolist())
-        by_row = dict(zip(linear.state_rows.tolist(), linear.state_places.tolist(), strict=True))
-        rest: Array | None = None
-        for output, values in found.items():
-            rows = range(*linear.rows[output].indices(linear.row_count))
-            if set(rows) <= initial:
-                values[0, points] = slopes[:, [by_row[row] for row in rows]]
-            elif output != self._history.found:
-                if rest is None:
-                    matrices = linear.at_rest(points)
-                    rest = matrices[:, :, :size] @ slopes
-                    rest[:, :, :count] += matrices[:, :, size:]
-                values[0, points] = rest[:, linear.rows[output]]
-
-    def _named(self, output: str, values: Array, wanted: Iterable[Asked]) -> dict[str, Array]:
-        """The columns of each constant, in the shapes of the output and of it."""
-        history, named, first = self._history, {}, 0
+    def _shaped(self, output: str, values: Array, each: Asked) -> Array:
+        """Derivatives by a constant in the shapes of the output and of it."""
+        history = self._history
         variables = {v.name: v for v in (*history.model.inputs, *history.model.outputs)}
         variable = variables[output]
-        for kind in ("parameter", "initial"):
-            for each in wanted:
-                if each.kind == kind:
-                    last = first + each.size
-                    shape = (len(values), *history.batch, *variable.point_shape, *each.shape)
-                    part = values[..., first:last].reshape(shape)
-                    named[each.name] = part.astype(variable.dtype, copy=False)
-                    first = last
-        return named
+        shape = (len(values), *history.batch, *variable.point_shape, *each.shape)
+        return values.reshape(shape).astype(variable.dtype, copy=False)
+
+    def _by_constants(
+        self, linear: Linearized, cotangents: Mapping[str, Array], wanted: list[Asked], memory: int
+    ) -> dict[str, Array]:
+        """Gradients from derivatives of all outputs that have cotangents, which are not kept."""
+        history = self._history
+        sums = {each.name: np.zeros((history.points, each.size)) for each in wanted}
+        for slopes in carried(linear, list(cotangents), wanted, memory):
+            begin, end = np.searchsorted(history.whole, [slopes.first, slopes.last])
+            nodes = history.whole[begin:end] - slopes.first
+            for output, cotangent in cotangents.items():
+                weights = cotangent[begin:end].reshape(end - begin, history.points, -1)
+                weights = weights[:, slopes.points]
+                for each in wanted:
+                    by = slopes.by[output, each.name]
+                    by = by if len(nodes) == len(by) else by[nodes]
+                    sums[each.name][slopes.points] += np.einsum("npr,nprc->pc", weights, by)
+        return {each.name: self._summed(sums[each.name], each) for each in wanted}
 
     # ------------------------------------------------------------------------------------------
     # Backward
@@ -275,10 +274,16 @@ class Gradients:
             place = linear.places[linear.columns.index(each.columns[0])]
             values = constants[:, place.start - linear.state_size : place.stop - linear.state_size]
         else:
-            name, age = _age(each.variable)
-            values = starts[:, linear.places[_state(linear, name, age)]]
+            name, age = age_of(each.variable)
+            values = starts[:, linear.places[state_of(linear, name, age)]]
+        return self._summed(values, each)
+
+    def _summed(self, values: Array, each: Asked) -> Array:
+        """A gradient by a constant, (points, size), in the shape of what was given."""
+        batch = self._history.batch
         values = summed(values.reshape(*batch, each.size), batch, each.batch)
-        return values.reshape((*each.batch, *each.shape)).astype(model._dtype, copy=False)
+        shaped = values.reshape((*each.batch, *each.shape))
+        return shaped.astype(self._history.model._dtype, copy=False)
 
     def _at_times(self, nodes: Array, each: Asked) -> Array:
         """Gradients by the values at nodes as ones by the rows that were given."""
@@ -299,29 +304,3 @@ class Gradients:
 def _size(linear: Linearized, output: str) -> int:
     rows = linear.rows[output]
     return int(rows.stop - rows.start)
-
-
-def _age(name: str) -> tuple[str, int]:
-    base, _, age = name.partition("~")
-    return base, int(age or 0)
-
-
-def _state(linear: Linearized, name: str, age: int) -> int:
-    """The place of a state among the columns."""
-    return next(
-        number
-        for number, column in enumerate(linear.columns)
-        if (column.kind, column.name, column.age) == ("state", name, age)
-    )
-
-
-def _starting(linear: Linearized, each: Asked, history: History) -> Array:
-    """Return the derivative of the first state by an initial value, (state, size)."""
-    name, age = _age(each.variable)
-    start = np.zeros((linear.state_size, each.size))
-    while any(c[:3] == ("state", name, age) for c in linear.columns):
-        start[linear.places[_state(linear, name, age)]] = np.eye(each.size)
-        age += 1
-        if f"{name}~{age}" in history.initial:
-            break
-    return start

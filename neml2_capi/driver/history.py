@@ -168,7 +168,7 @@ class History:
         size = int(np.prod(force.shape))
         if force.constant:
             rows = force.at(0, 1.0)[None]
-        elif all(end == 1.0 for _, end in nodes) and nodes:
+        elif nodes and len(self.whole) == len(self.nodes):
             rows = force.ends(nodes[0][0], len(nodes))
         else:
             rows = np.stack([force.at(step, end) for step, end in nodes] or [force.at(0, 1.0)])

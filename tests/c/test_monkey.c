@@ -202,6 +202,7 @@ static void a_light_call(monkey *m) {
       neml2_call_derivative_step_stride_set(handle(m, CALL), number(m), name(m), name(m), PICK(m, 0, 0, 1, 96, -1));
       neml2_call_state_save(handle(m, CALL), once_in(m, 2) ? NULL : "no/such/folder/state", points(m), number(m), 0.5);
       neml2_call_state_load(NULL, &(double){0}, handle(m, CALL), once_in(m, 2) ? NULL : "no state", points(m));
+      neml2_call_bind_input_derivative(handle(m, CALL), name(m), number(m), name(m), memory(m), dtype(m), stride(m));
       neml2_call_memory_set(handle(m, CALL),
                             once_in(m, 2) ? NULL : &(neml2_call_memory){.size = sizeof(neml2_call_memory)});
       neml2_call_wait(handle(m, CALL));

@@ -250,7 +250,7 @@ static void mistakes(void) {
 /* Strains and tangents of the combined law, whose derivatives go on by steps, too. */
 static void tangents(void) {
   static arrays a;
-  static double tangent[STEPS][N][6][6], expected[N][6][6];
+  static double tangent[STEPS][N][6][6], expected[N][6][6], unit[6][6];
   neml2_call *call = replay(&a, by_step, by_step);
   int64_t made = 0;
   CHECK_OK(neml2_call_bind_derivative(call, NEML2_INPUT, "stress", "strain", tangent, NEML2_FLOAT64, 36));
@@ -261,6 +261,21 @@ static void tangents(void) {
     CHECK_OK(neml2_call_run_steps(&made, call, N, steps));
     CHECK(memcmp(tangent[steps - 1], expected, sizeof expected) == 0);
   }
+  /* A state that moves: what was not compiled, and what a solve does not take. */
+  CHECK_OK(neml2_call_bind_input_derivative(call, "stress~1", NEML2_INPUT, "strain", expected, NEML2_FLOAT64, 36));
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_call_run_steps(&made, call, N, STEPS));
+  CHECK_SAYS("'stress~1:strain'");
+  CHECK_OK(neml2_call_bind_input_derivative(call, "stress~1", NEML2_INPUT, "strain", unit, NEML2_FLOAT64, 0));
+  CHECK_STATUS(NEML2_ERROR_UNSUPPORTED, neml2_call_run_steps(&made, call, N, STEPS));
+  CHECK_SAYS("without the derivative 'stress:stress~1'");
+  neml2_solve *solve = NULL;
+  CHECK_STATUS(NEML2_ERROR_UNSUPPORTED, neml2_solve_begin_call(&solve, call, N));
+  CHECK_STATUS(NEML2_ERROR_SHAPE,
+               neml2_call_bind_input_derivative(call, "stress~1", NEML2_INPUT, "strain", unit, NEML2_FLOAT64, 6));
+  CHECK_STATUS(NEML2_ERROR_NAME,
+               neml2_call_bind_input_derivative(call, "stress~2", NEML2_INPUT, "strain", unit, NEML2_FLOAT64, 0));
+  CHECK_OK(neml2_call_bind_input_derivative(call, "stress~1", NEML2_INPUT, "strain", NULL, NEML2_FLOAT64, 0));
+  CHECK_OK(neml2_call_run_steps(&made, call, N, STEPS));
   CHECK_OK(neml2_call_bind(call, NEML2_TANGENT, "strain", a.strain, NEML2_FLOAT64, 6));
   CHECK_OK(neml2_call_bind(call, NEML2_JVP, "stress", expected, NEML2_FLOAT64, 6));
   CHECK_OK(neml2_call_bind_derivative(call, NEML2_INPUT, "stress", "strain", NULL, NEML2_FLOAT64, 36));

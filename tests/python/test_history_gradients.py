@@ -13,6 +13,7 @@ from test_driver import plan
 
 from neml2_capi import ConvergenceError, FatalError, Model, Results, drive, examples, experiments
 from neml2_capi.driver.linearized import Linearized
+from neml2_capi.driver.slopes import carried, stepped
 
 pytestmark = pytest.mark.numbers
 
@@ -215,6 +216,51 @@ def test_memory_is_bounded_and_changes_nothing(steel: Model) -> None:
         np.testing.assert_allclose(less[name], gradients[name], rtol=1e-12)
         few = parts.derivative("strain", name, memory=1)
         np.testing.assert_allclose(few, whole.derivative("strain", name), rtol=1e-9, atol=1e-16)
+
+
+@pytest.mark.parametrize("memory", [1 << 25, 1])
+@pytest.mark.parametrize("cut", [False, True])
+def test_the_library_carries_what_matrices_do(steel: Model, cut: bool, memory: int) -> None:
+    """Derivatives in lanes, and by numpy from the blocks of all increments."""
+    if cut:
+        steel.options["miters"] = 7 if "X1" in steel.outputs.names else 5
+    given = {"E": E, "yield_stress": YIELD, "initial:stress": np.array([10.0, 20, 0, 0, 5, 0])}
+    results = drive(
+        steel, TIMES[:: 3 if cut else 1], {"strain": STRAIN[:: 3 if cut else 1]},
+        derivatives=list(given), **parts(given),
+    )  # fmt: skip
+    assert cut == (results["substeps"].max() > 1)
+    gradients = results._gradients
+    assert gradients
+    wanted = list(gradients.asked.values())
+    columns = [column for each in wanted for column in each.columns]
+    linear = Linearized(gradients._history, ["stress", "equivalent_plastic_strain"], columns)
+    ways = []
+    for way in (carried, stepped):
+        pieces = list(way(linear, linear.outputs, wanted, memory))
+        assert (len(pieces) > 4) == (memory == 1)
+        whole = {}
+        for key in pieces[0].by:
+            of_points: dict[int, list[Array]] = {}
+            for piece in pieces:
+                of_points.setdefault(piece.points.start, []).append(piece.by[key])
+            whole[key] = np.concatenate([np.concatenate(v) for v in of_points.values()], axis=1)
+        ways.append(whole)
+    for key, expected in ways[1].items():
+        within = 1e-11 * np.abs(expected).max()
+        np.testing.assert_allclose(ways[0][key], expected, rtol=1e-9, atol=within)
+
+
+def test_gradients_by_constants_take_no_matrices(
+    steel: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any, **__: Any) -> Any:
+        raise AssertionError("matrices of increments")
+
+    monkeypatch.setattr(Linearized, "blocks", refused)
+    results = drive(steel, TIMES, {"strain": STRAIN}, derivatives=["E", "yield_stress"])
+    results.gradient({"stress": np.ones((13, 3, 6))})
+    results.derivative("stress", "E")
 
 
 def test_what_is_asked_wrongly_is_named(steel: Model, artifacts: Artifacts) -> None:
