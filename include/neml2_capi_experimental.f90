@@ -9,8 +9,8 @@ module neml2_capi_experimental
   public :: neml2_operator, neml2_operator_call
   ! begin generated: public
   public :: neml2_graph, neml2_scheduler, neml2_libtorch_suggest, neml2_libtorch_open, neml2_operator_declare
-  public :: neml2_stream_set, neml2_call_memory_set, neml2_call_wait, neml2_operator_register
-  public :: neml2_operator_unregister, neml2_model_points
+  public :: neml2_stream_set, neml2_call_bind_input_derivative, neml2_call_memory_set, neml2_call_wait
+  public :: neml2_operator_register, neml2_operator_unregister, neml2_model_points
   ! end generated
 
   ! begin generated: constants
@@ -397,6 +397,22 @@ contains
     outcome = c_call_memory_set(c_handle(self), given)
   end function do_neml2_call_memory_set
 
+  integer(int32) function do_neml2_call_bind_input_derivative(self, input, variable, array, stride, of_parameter, dtype) &
+    result(outcome)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: input, variable
+    type(c_ptr), intent(in) :: array
+    integer(int64), intent(in) :: stride
+    logical, intent(in), optional :: of_parameter
+    integer(int32), intent(in), optional :: dtype
+    integer(int32) :: kind, item
+    kind = neml2_input
+    if (present(of_parameter)) kind = merge(neml2_parameter, neml2_input, of_parameter)
+    item = neml2_float64
+    if (present(dtype)) item = dtype
+    outcome = c_call_bind_input_derivative(c_handle(self), c_text(input), kind, c_text(variable), array, item, stride)
+  end function do_neml2_call_bind_input_derivative
+
   ! begin generated: libtorch
   ! Suggest the place of libtorch, in case nothing else names it: libtorch_cpu.so or the folder that holds it.
   != neml2_libtorch_suggest
@@ -454,6 +470,24 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine neml2_stream_set
+
+  ! Bind the derivative of an input with respect to `variable`, which is read: c_loc() of (variable, input, point) with the
+  ! stride from a point to the next, 0 for one value for all. See "Derivatives through steps" in neml2_capi_experimental.h.
+  != neml2_call_bind_input_derivative: by_hand
+  subroutine neml2_call_bind_input_derivative(self, input, variable, array, stride, stat, errmsg, of_parameter, dtype)
+    class(neml2_call), intent(in) :: self
+    character(*), intent(in) :: input, variable
+    type(c_ptr), intent(in) :: array
+    integer(int64), intent(in) :: stride
+    logical, intent(in), optional :: of_parameter
+    integer(int32), intent(in), optional :: dtype
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_neml2_call_bind_input_derivative(self, input, variable, array, stride, of_parameter, dtype)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine neml2_call_bind_input_derivative
 
   ! The arrays of a call are on the device of its model from now on, and its work goes to `queue`: see "Arrays on a device" in
   ! neml2_capi_experimental.h. `kind` is neml2_memory_addresses unless given, `component_stride` 1. All that is bound is
