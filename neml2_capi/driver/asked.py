@@ -65,8 +65,11 @@ def asked(history: History, name: str) -> Asked:
         parameter = model.parameters[model.parameters.resolve(name)]
         size = tuple(range(math.prod(parameter.point_shape)))
         given = history.given_parameters.get(parameter.name)
-        stored = np.shape(model.named_parameters()[parameter.name])
-        own = given.batch if given else stored[: len(stored) - len(parameter.point_shape)]
+        if given:
+            own = given.batch
+        else:
+            stored = np.shape(model.named_parameters()[parameter.name])
+            own = stored[: len(stored) - len(parameter.point_shape)]
         return Asked(
             name,
             "parameter",
