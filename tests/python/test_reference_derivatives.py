@@ -36,11 +36,14 @@ def assert_blocks(jacobian: Mapping[str, Mapping[str, Array]], name: str, kind: 
 
 
 def round_off(name: str, output: str, variable: str) -> float:
-    """Of a derivative that is zero, as a difference of great terms: stress by gamma~1."""
+    """Of a derivative that is zero, as a difference of great terms: stress by gamma~1.
+
+    The terms are of the shear modulus' size, 90 units in the last place of which are allowed.
+    """
     if "gamma~1" not in variable:
         return 0.0
     scale = np.abs(recorded(name, "in")[variable]).max()
-    return float(1e-14 * np.abs(recorded(name, "out")[output]).max() / scale)
+    return float(2e-14 * np.abs(recorded(name, "out")[output]).max() / scale)
 
 
 @pytest.mark.parametrize("name", ALL)
