@@ -17,7 +17,9 @@ set(headers include/neml2_capi.h include/neml2_capi.hpp
 function(install_layout component libraries include_folder)
   set(rule COMPONENT ${component} ${ARGN})
   set(namelink "")
-  if(component STREQUAL wheel)
+  if(component STREQUAL wheel AND (WIN32 OR APPLE))
+    set(namelink NAMELINK_SKIP)
+  elseif(component STREQUAL wheel)
     # A wheel holds no symbolic links, and a second copy of the library could be loaded beside the first. So the library
     # is there once, under its SONAME, and the name that `-lneml2_capi` looks for is a linker script that points to it.
     set(namelink NAMELINK_SKIP)
@@ -27,10 +29,15 @@ function(install_layout component libraries include_folder)
 
   install(TARGETS neml2_capi EXPORT neml2_capi-${component}
     LIBRARY DESTINATION ${libraries} ${rule} ${namelink}
+    RUNTIME DESTINATION ${libraries} ${rule}
+    ARCHIVE DESTINATION ${libraries} ${rule}
     INCLUDES DESTINATION ${include_folder})
   if(TARGET neml2_builtin)
     # The provider is opened at run time, from the folder of the library: nobody links with it.
-    install(TARGETS neml2_builtin neml2_plugin LIBRARY DESTINATION ${libraries} ${rule})
+    install(TARGETS neml2_builtin LIBRARY DESTINATION ${libraries} ${rule})
+  endif()
+  if(TARGET neml2_plugin)
+    install(TARGETS neml2_plugin LIBRARY DESTINATION ${libraries} ${rule} RUNTIME DESTINATION ${libraries} ${rule})
   endif()
   install(FILES ${headers} DESTINATION ${include_folder} ${rule})
 

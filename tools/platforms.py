@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import tempfile
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from tools.environments import Environment, build_requirements, locked, prepare, requirements
 from tools.process import CACHE, ROOT, Command, Failure, quietly
-from tools.wheel import source_digest
+from tools.wheel import built_wheel, source_digest
 
 # Of all files in a wheel: the earliest that a zip archive can tell, so that two builds are alike.
 _EPOCH = "315532800"
@@ -22,7 +23,14 @@ PLATFORMS = {
     "manylinux_2_17_aarch64": "aarch64-linux-gnu.2.17",
     "musllinux_1_2_x86_64": "x86_64-linux-musl",
     "musllinux_1_2_aarch64": "aarch64-linux-musl",
+    "win_amd64": "x86_64-windows-gnu",
+    "win_arm64": "aarch64-windows-gnu",
+    "macosx_10_15_x86_64": "x86_64-macos.10.15",
+    "macosx_11_0_arm64": "aarch64-macos.11.0",
 }
+#: The core is all that there is on other systems: packages are Linux's.
+_CORE = {"NEML2_CAPI_BACKENDS": "", "CMAKE_BUILD_TYPE": "Release", "NEML2_CAPI_WERROR": "ON"}
+_PRESETS = {"win_amd64": "core-windows"}
 
 
 def cross_environment() -> Environment:
@@ -68,10 +76,17 @@ def cross_options(builder: Environment) -> dict[str, str]:
 def _write(tag: str, builder: Environment, folder: Path) -> None:
     part = Path(f"{folder}.part")
     shutil.rmtree(part, ignore_errors=True)
-    build = CACHE / "cmake" / f"{tag}-{builder.folder.name.rpartition('-')[2]}"
+    elsewhere = not PLATFORMS[tag].partition("-")[2].startswith("linux")
+    # The core's folder is that of its preset, where the tests build, too.
+    name = _PRESETS.get(tag, tag)
+    build = CACHE / "cmake" / f"{name}-{builder.folder.name.rpartition('-')[2]}"
     options = ["--no-deps", "--no-build-isolation", "--wheel-dir", str(part / "linux")]
     options += [f"-Cbuild-dir={build}", "-Cinstall.strip=false"]  # the linker has done it
-    options += [f"-Ccmake.define.{key}={value}" for key, value in cross_options(builder).items()]
+    defined = cross_options(builder) | (_CORE if elsewhere else {})
+    options += [f"-Ccmake.define.{key}={value}" for key, value in defined.items()]
+    if elsewhere:
+        shells = ";neml2_plugin" if tag.startswith("win") else ""
+        options.append(f"-Cbuild.targets=neml2_capi{shells}")
     command: Command = [builder.python, "-m", "pip", "wheel", *options, ROOT]
     variables = {
         **zig_variables(builder, PLATFORMS[tag]),
@@ -80,17 +95,47 @@ def _write(tag: str, builder: Environment, folder: Path) -> None:
         "_PYTHON_HOST_PLATFORM": f"linux-{PLATFORMS[tag].partition('-')[0]}",
     }
     quietly(f"building the wheel for {tag}", command, variables)
-    repaired(next((part / "linux").glob("*.whl")), tag, part)
-    shutil.rmtree(part / "linux")
+    made = next((part / "linux").glob("*.whl"))
+    if elsewhere:
+        made = with_kernels_of(made, tag, builder, part / "unpacked")
+    repaired(made, tag, part)
+    for scratch in ("linux", "unpacked"):
+        shutil.rmtree(part / scratch, ignore_errors=True)
     part.rename(folder)
+
+
+def with_kernels_of(wheel: Path, tag: str, builder: Environment, scratch: Path) -> Path:
+    """Replace the kernels of the shipped examples by those of a platform."""
+    unpack: Command = [builder.python, "-m", "wheel", "unpack", "--dest", scratch, wheel]
+    quietly(f"unpacking {wheel.name}", unpack, builder.variables)
+    (folder,) = scratch.iterdir()
+    machine, _, system = PLATFORMS[tag].partition("-")
+    name = "windows" if system.startswith("windows") else "macos"
+    targets = ("x86-64-v2", "x86-64-v3") if machine == "x86_64" else ("aarch64",)
+    chosen = [f"--system={name}", *(f"--target={target}" for target in targets)]
+    environment = prepare("laws", requirements("cli", "cross"))
+    environment.install_wheel(built_wheel())
+    for file in sorted(folder.glob("neml2_capi/examples/*/kernels/*/kernels.json")):
+        law: Command = [environment.python, "-Im", "neml2_capi.cli", "build-kernels", file.parent]
+        title = f"building kernels of {file.parents[2].name} for {tag}"
+        quietly(title, [*law, *chosen], zig_variables(builder, PLATFORMS[tag]))
+        document = json.loads(file.read_text())
+        document["objects"] = [o for o in document["objects"] if o.get("system") == name]
+        file.write_text(json.dumps(document, indent=1) + "\n")
+        for other in file.parent.glob("*.so"):
+            other.unlink()
+    pack: Command = [builder.python, "-m", "wheel", "pack", "--dest-dir", scratch, folder]
+    quietly("packing the wheel", pack, {**builder.variables, "SOURCE_DATE_EPOCH": _EPOCH})
+    return next(scratch.glob("*.whl"))
 
 
 def repaired(wheel: Path, tag: str, into: Path) -> Path:
     """Write a wheel with its tag into a folder; a Failure if its symbols break the tag."""
     builder = cross_environment()
     title = f"checking the symbols of {wheel.name}"
-    if tag.startswith("musllinux"):
-        _require_musl_alone(wheel)
+    if not tag.startswith("manylinux"):
+        if tag.startswith("musllinux"):
+            _require_musl_alone(wheel)
         made = Path(shutil.copy2(wheel, into))
         retag: Command = ["tags", "--remove", f"--platform-tag={tag}", made]
         command: Command = [builder.python, "-m", "wheel", *retag]

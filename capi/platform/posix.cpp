@@ -96,6 +96,7 @@ std::int64_t level2_cache() {
 }
 
 std::int64_t process_id() { return ::getpid(); }
+bool is_running(std::int64_t process) { return ::kill(static_cast<pid_t>(process), 0) == 0 || errno == EPERM; }
 
 std::string host_name() {
   utsname system{};

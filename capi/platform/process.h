@@ -18,6 +18,8 @@ inline constexpr const char* system_name = "linux";
 #endif
 
 std::int64_t process_id();
+// Tells whether there is a process of this number.
+bool is_running(std::int64_t process);
 std::string host_name();
 std::string processor_name();
 // Returns the bytes of one core's second-level cache, or a common size if the system does not tell.

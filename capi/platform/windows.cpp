@@ -18,6 +18,35 @@
 #include "capi/platform/shared_object.h"
 #include "capi/platform/threads.h"
 
+// Narrow paths are UTF-8 in this library, whatever the process's code page is: the C++ library, which is linked in, converts
+// them by these two, and finds them here before it finds Windows' own.
+namespace {
+
+template <class Function>
+Function* windows_own(const char* name) {
+  return reinterpret_cast<Function*>(reinterpret_cast<void*>(GetProcAddress(GetModuleHandleW(L"kernel32.dll"), name)));
+}
+
+UINT utf8_of(UINT page) { return page == CP_ACP || page == CP_OEMCP ? CP_UTF8 : page; }
+
+int WINAPI to_wide(UINT page, DWORD flags, LPCCH text, int size, LPWSTR wide, int capacity) {
+  static auto* const convert = windows_own<decltype(MultiByteToWideChar)>("MultiByteToWideChar");
+  return convert(utf8_of(page), flags, text, size, wide, capacity);
+}
+
+int WINAPI to_narrow(UINT page, DWORD flags, LPCWCH wide, int size, LPSTR text, int capacity, LPCCH fallback,
+                     LPBOOL used) {
+  static auto* const convert = windows_own<decltype(WideCharToMultiByte)>("WideCharToMultiByte");
+  return convert(utf8_of(page), flags, wide, size, text, capacity, fallback, used);
+}
+
+}  // namespace
+
+extern "C" {
+decltype(MultiByteToWideChar)* __imp_MultiByteToWideChar = to_wide;
+decltype(WideCharToMultiByte)* __imp_WideCharToMultiByte = to_narrow;
+}
+
 namespace neml2_capi {
 
 std::uintptr_t locks::detail::this_thread() { return GetCurrentThreadId(); }
@@ -43,6 +72,15 @@ BlockedSignals::BlockedSignals() = default;
 BlockedSignals::~BlockedSignals() = default;
 
 std::int64_t process_id() { return GetCurrentProcessId(); }
+
+bool is_running(std::int64_t process) {
+  const HANDLE handle = OpenProcess(SYNCHRONIZE, FALSE, static_cast<DWORD>(process));
+  if (!handle) return GetLastError() == ERROR_ACCESS_DENIED;  // it is another user's
+  const bool ended = WaitForSingleObject(handle, 0) == WAIT_OBJECT_0;
+  CloseHandle(handle);
+  return !ended;
+}
+
 std::string host_name() { return variable("COMPUTERNAME"); }
 std::string processor_name() { return variable("PROCESSOR_IDENTIFIER"); }
 std::int64_t level2_cache() { return 1 << 19; }

@@ -10,6 +10,7 @@
 #include "capi/base/error.h"
 #include "capi/plugin/material.h"
 
+#if !defined(_WIN32)
 // Abaqus brings two of these; a text is followed by its length, behind all arguments.
 extern "C" {
 __attribute__((weak)) void stdb_abqerr_(const int* lop, const char* string, const int* integers, const double* reals,
@@ -19,6 +20,7 @@ __attribute__((weak)) void xplb_abqerr_(const int* lop, const char* string, cons
                                         const char* texts, std::size_t length, std::size_t length_of_texts);
 __attribute__((weak)) void xplb_exit_();
 }
+#endif
 
 namespace neml2_capi::plugin {
 
@@ -30,6 +32,7 @@ const char* words_of(const std::exception& error) noexcept {
 void fatal(const char* entry, const char* cmname, const std::exception& error) noexcept {
   char message[4096];
   std::snprintf(message, sizeof message, "%s, material %s: %s", entry, material_name(cmname).c_str(), words_of(error));
+#if !defined(_WIN32)
   const auto report = stdb_abqerr_ ? stdb_abqerr_ : xplb_abqerr_;  // of Standard, or of Explicit
   const auto leave = stdb_abqerr_ ? xit_ : xplb_exit_;
   if (report && leave) {
@@ -42,6 +45,7 @@ void fatal(const char* entry, const char* cmname, const std::exception& error) n
     leave();
     return;
   }
+#endif
   std::fflush(stdout);
   std::fprintf(stderr, "***ERROR: %s\n", message);
   std::exit(1);

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "capi/plugin/arguments.h"
+#include "capi/plugin/exported.h"
 #include "capi/plugin/fatal.h"
 #include "capi/plugin/generic_large.h"
 #include "capi/plugin/material.h"
@@ -209,9 +210,9 @@ int integrate(BehaviourData* data, std::int32_t hypothesis) {
 }  // namespace
 }  // namespace neml2_capi::plugin
 
-#define INTEGRATE(name, hypothesis)                                                                             \
-  extern "C" __attribute__((visibility("default"))) int NEML2_##name(neml2_capi::plugin::BehaviourData* data) { \
-    return neml2_capi::plugin::integrate(data, hypothesis);                                                     \
+#define INTEGRATE(name, hypothesis)                                               \
+  extern "C" EXPORTED int NEML2_##name(neml2_capi::plugin::BehaviourData* data) { \
+    return neml2_capi::plugin::integrate(data, hypothesis);                       \
   }
 
 INTEGRATE(Tridimensional, NEML2_TRIDIMENSIONAL)

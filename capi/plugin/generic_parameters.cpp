@@ -6,11 +6,10 @@
 #include <exception>
 #include <string>
 
+#include "capi/plugin/exported.h"
 #include "capi/plugin/fatal.h"
 #include "capi/plugin/material.h"
 #include "capi/plugin/point.h"
-
-#define EXPORT __attribute__((visibility("default")))
 
 namespace neml2_capi::plugin {
 namespace {
@@ -50,15 +49,15 @@ int set(const char* name, double value, std::int32_t hypothesis) {
 extern "C" {
 
 // Each hypothesis is a model of its own, and MGIS looks for its functions first.
-#define NML2_PARAMETERS_OF(name, hypothesis)                                                         \
-  EXPORT int NEML2_##name##_setParameter(const char* parameter, double value) {                      \
-    return neml2_capi::plugin::set(parameter, value, hypothesis);                                    \
-  }                                                                                                  \
-  EXPORT int NEML2_##name##_setIntegerParameter(const char* parameter, int value) {                  \
-    return neml2_capi::plugin::set(parameter, value, hypothesis);                                    \
-  }                                                                                                  \
-  EXPORT int NEML2_##name##_setUnsignedShortParameter(const char* parameter, unsigned short value) { \
-    return neml2_capi::plugin::set(parameter, value, hypothesis);                                    \
+#define NML2_PARAMETERS_OF(name, hypothesis)                                                           \
+  EXPORTED int NEML2_##name##_setParameter(const char* parameter, double value) {                      \
+    return neml2_capi::plugin::set(parameter, value, hypothesis);                                      \
+  }                                                                                                    \
+  EXPORTED int NEML2_##name##_setIntegerParameter(const char* parameter, int value) {                  \
+    return neml2_capi::plugin::set(parameter, value, hypothesis);                                      \
+  }                                                                                                    \
+  EXPORTED int NEML2_##name##_setUnsignedShortParameter(const char* parameter, unsigned short value) { \
+    return neml2_capi::plugin::set(parameter, value, hypothesis);                                      \
   }
 NML2_PARAMETERS_OF(Tridimensional, NEML2_TRIDIMENSIONAL)
 NML2_PARAMETERS_OF(PlaneStrain, NEML2_PLANE_STRAIN)
@@ -69,8 +68,8 @@ NML2_PARAMETERS_OF(AxisymmetricalGeneralisedPlaneStrain, NEML2_AXISYMMETRICAL_GE
 
 // Parameters of every behaviour; setParameter takes the law's other constants, too. Their types are MFront's: a number,
 // or a count.
-EXPORT unsigned short NEML2_nParameters = 4;
-EXPORT const char* NEML2_Parameters[] = {"atol", "rtol", "miters", "rescue"};
-EXPORT int NEML2_ParametersTypes[] = {0, 0, 2, 2};
+EXPORTED unsigned short NEML2_nParameters = 4;
+EXPORTED const char* NEML2_Parameters[] = {"atol", "rtol", "miters", "rescue"};
+EXPORTED int NEML2_ParametersTypes[] = {0, 0, 2, 2};
 
 }  // extern "C"

@@ -8,10 +8,9 @@
 
 #include "capi/hypotheses/hypothesis.h"
 #include "capi/plugin/conventions.h"
+#include "capi/plugin/exported.h"
 #include "capi/plugin/mapping.h"
 #include "capi/plugin/payload.h"
-
-#define EXPORT __attribute__((visibility("default")))
 
 namespace neml2_capi::plugin {
 namespace {
@@ -31,44 +30,44 @@ std::string item_name(const std::string& name, std::size_t item, std::size_t ite
 
 extern "C" {
 
-EXPORT const char* NEML2_mfront_ept = "NEML2";
-EXPORT const char* NEML2_mfront_interface = "Generic";
-EXPORT const char* NEML2_tfel_version = "none: a model of NEML2";
-EXPORT const char* NEML2_src = "neml2-capi plugin";
-EXPORT const char* NEML2_unit_system = "";
-EXPORT unsigned short NEML2_mfront_mkt = 1;
-EXPORT unsigned short NEML2_api_version = 1;
-EXPORT unsigned short NEML2_BehaviourType = 1, NEML2_BehaviourKinematic = 1;  // of small strains
-EXPORT unsigned short NEML2_SymmetryType = 0, NEML2_ElasticSymmetryType = 0;
-EXPORT unsigned short NEML2_requiresStiffnessTensor = 0, NEML2_requiresThermalExpansionCoefficientTensor = 0;
-EXPORT unsigned short NEML2_ComputesInternalEnergy = 0, NEML2_ComputesDissipatedEnergy = 0;
-EXPORT unsigned short NEML2_nInitializeFunctions = 0, NEML2_nPostProcessings = 0;
-EXPORT unsigned short NEML2_nModellingHypotheses = 6;
-EXPORT const char* NEML2_ModellingHypotheses[] = {"Tridimensional",
-                                                  "PlaneStrain",
-                                                  "PlaneStress",
-                                                  "Axisymmetrical",
-                                                  "GeneralisedPlaneStrain",
-                                                  "AxisymmetricalGeneralisedPlaneStrain"};
-EXPORT unsigned short NEML2_nGradients = 1, NEML2_nThermodynamicForces = 1;
-EXPORT const char *NEML2_Gradients[] = {"Strain"}, *NEML2_ThermodynamicForces[] = {"Stress"};
-EXPORT int NEML2_GradientsTypes[] = {1}, NEML2_ThermodynamicForcesTypes[] = {1};
-EXPORT unsigned short NEML2_nTangentOperatorBlocks = 2;
-EXPORT const char* NEML2_TangentOperatorBlocks[] = {"Stress", "Strain"};
+EXPORTED const char* NEML2_mfront_ept = "NEML2";
+EXPORTED const char* NEML2_mfront_interface = "Generic";
+EXPORTED const char* NEML2_tfel_version = "none: a model of NEML2";
+EXPORTED const char* NEML2_src = "neml2-capi plugin";
+EXPORTED const char* NEML2_unit_system = "";
+EXPORTED unsigned short NEML2_mfront_mkt = 1;
+EXPORTED unsigned short NEML2_api_version = 1;
+EXPORTED unsigned short NEML2_BehaviourType = 1, NEML2_BehaviourKinematic = 1;  // of small strains
+EXPORTED unsigned short NEML2_SymmetryType = 0, NEML2_ElasticSymmetryType = 0;
+EXPORTED unsigned short NEML2_requiresStiffnessTensor = 0, NEML2_requiresThermalExpansionCoefficientTensor = 0;
+EXPORTED unsigned short NEML2_ComputesInternalEnergy = 0, NEML2_ComputesDissipatedEnergy = 0;
+EXPORTED unsigned short NEML2_nInitializeFunctions = 0, NEML2_nPostProcessings = 0;
+EXPORTED unsigned short NEML2_nModellingHypotheses = 6;
+EXPORTED const char* NEML2_ModellingHypotheses[] = {"Tridimensional",
+                                                    "PlaneStrain",
+                                                    "PlaneStress",
+                                                    "Axisymmetrical",
+                                                    "GeneralisedPlaneStrain",
+                                                    "AxisymmetricalGeneralisedPlaneStrain"};
+EXPORTED unsigned short NEML2_nGradients = 1, NEML2_nThermodynamicForces = 1;
+EXPORTED const char *NEML2_Gradients[] = {"Strain"}, *NEML2_ThermodynamicForces[] = {"Stress"};
+EXPORTED int NEML2_GradientsTypes[] = {1}, NEML2_ThermodynamicForcesTypes[] = {1};
+EXPORTED unsigned short NEML2_nTangentOperatorBlocks = 2;
+EXPORTED const char* NEML2_TangentOperatorBlocks[] = {"Stress", "Strain"};
 
-EXPORT unsigned short NEML2_TemperatureRemovedFromExternalStateVariables = 0;
-EXPORT unsigned short NEML2_nMaterialProperties = 0, NEML2_nInternalStateVariables = 0;
-EXPORT unsigned short NEML2_nExternalStateVariables = 0;
-EXPORT const char* NEML2_MaterialProperties[neml2_capi::plugin::MOST] = {};
-EXPORT const char* NEML2_InternalStateVariables[neml2_capi::plugin::MOST] = {};
-EXPORT const char* NEML2_ExternalStateVariables[neml2_capi::plugin::MOST] = {};
-EXPORT int NEML2_InternalStateVariablesTypes[neml2_capi::plugin::MOST] = {};
-EXPORT int NEML2_ExternalStateVariablesTypes[neml2_capi::plugin::MOST] = {};
+EXPORTED unsigned short NEML2_TemperatureRemovedFromExternalStateVariables = 0;
+EXPORTED unsigned short NEML2_nMaterialProperties = 0, NEML2_nInternalStateVariables = 0;
+EXPORTED unsigned short NEML2_nExternalStateVariables = 0;
+EXPORTED const char* NEML2_MaterialProperties[neml2_capi::plugin::MOST] = {};
+EXPORTED const char* NEML2_InternalStateVariables[neml2_capi::plugin::MOST] = {};
+EXPORTED const char* NEML2_ExternalStateVariables[neml2_capi::plugin::MOST] = {};
+EXPORTED int NEML2_InternalStateVariablesTypes[neml2_capi::plugin::MOST] = {};
+EXPORTED int NEML2_ExternalStateVariablesTypes[neml2_capi::plugin::MOST] = {};
 
-#define STATES_OF(hypothesis)                                                                    \
-  EXPORT unsigned short NEML2_##hypothesis##_nInternalStateVariables = 0;                        \
-  EXPORT const char* NEML2_##hypothesis##_InternalStateVariables[neml2_capi::plugin::MOST] = {}; \
-  EXPORT int NEML2_##hypothesis##_InternalStateVariablesTypes[neml2_capi::plugin::MOST] = {};
+#define STATES_OF(hypothesis)                                                                      \
+  EXPORTED unsigned short NEML2_##hypothesis##_nInternalStateVariables = 0;                        \
+  EXPORTED const char* NEML2_##hypothesis##_InternalStateVariables[neml2_capi::plugin::MOST] = {}; \
+  EXPORTED int NEML2_##hypothesis##_InternalStateVariablesTypes[neml2_capi::plugin::MOST] = {};
 
 STATES_OF(PlaneStrain)
 STATES_OF(PlaneStress)

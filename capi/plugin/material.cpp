@@ -11,11 +11,13 @@
 
 #include "capi/base/locks.h"
 #include "capi/hypotheses/hypothesis.h"
-#include "capi/loader/image.h"
 #include "capi/platform/memory_file.h"
 #include "capi/platform/shared_object.h"
 #include "capi/platform/thread_end.h"
 #include "capi/plugin/payload.h"
+#if !defined(NEML2_CAPI_KERNELS_ALONE)
+#include "capi/loader/image.h"
+#endif
 
 namespace neml2_capi::plugin {
 namespace {
@@ -26,7 +28,8 @@ constexpr std::size_t HYPOTHESES = NEML2_AXISYMMETRICAL_GENERALISED_PLANE_STRAIN
 
 // Opens the provider from memory, for the library to find by its name: there is no file beside it. It stays, and serves
 // every plug-in of this build.
-void open_provider(std::string_view content) {
+void open_provider([[maybe_unused]] std::string_view content) {
+#if !defined(NEML2_CAPI_KERNELS_ALONE)
   std::string reason;
   if (platform::open_shared(aoti::provider_file, reason, platform::Opening::only_if_there)) return;
   const platform::MemoryFile file("neml2 provider", content);
@@ -34,6 +37,7 @@ void open_provider(std::string_view content) {
     throw neml2::Error(NEML2_ERROR_RUNTIME, "",
                        "The provider cannot be opened from memory: " + reason +
                            ". Allow this process to run code from memory, or from its temporary folder.");
+#endif
 }
 
 // Adds the history that a hypothesis has: outputs of the strain's and the stress's name with "_transverse". A whole stress

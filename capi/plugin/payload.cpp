@@ -1,10 +1,18 @@
 #include "capi/plugin/payload.h"
 
+#if defined(_WIN32)
+#include <windows.h>
+#else
 #include <link.h>
+#endif
 
 #include <cstdint>
 #include <cstring>
 #include <neml2_capi.hpp>
+
+#if defined(_WIN32)
+extern "C" const IMAGE_DOS_HEADER __ImageBase;  // of this library, by the linker
+#endif
 
 namespace neml2_capi::plugin {
 namespace {
@@ -17,6 +25,28 @@ struct Head {
   std::uint64_t sizes[3];
 };
 
+// Returns the head at the beginning of mapped memory, if there is one; the magic alone may be there by chance.
+const Head* head_at(const char* memory, std::uint64_t size) {
+  const auto* head = reinterpret_cast<const Head*>(memory);
+  if (size < sizeof *head || std::memcmp(head->magic, MAGIC, sizeof MAGIC) != 0) return nullptr;
+  std::uint64_t rest = size - sizeof *head;
+  for (const std::uint64_t part : head->sizes) {
+    if (part > rest) return nullptr;
+    rest -= part;
+  }
+  return head;
+}
+
+#if defined(_WIN32)
+const Head* find() {
+  const char* base = reinterpret_cast<const char*>(&__ImageBase);
+  const auto* headers = reinterpret_cast<const IMAGE_NT_HEADERS*>(base + __ImageBase.e_lfanew);
+  const IMAGE_SECTION_HEADER* section = IMAGE_FIRST_SECTION(headers);
+  for (int i = 0; i < headers->FileHeader.NumberOfSections; ++i, ++section)
+    if (const Head* head = head_at(base + section->VirtualAddress, section->Misc.VirtualSize)) return head;
+  return nullptr;
+}
+#else
 // Whether the loader mapped an address with this object.
 bool holds(const dl_phdr_info& object, const void* address) {
   const auto place = reinterpret_cast<ElfW(Addr)>(address) - object.dlpi_addr;
@@ -33,26 +63,24 @@ int look(dl_phdr_info* object, std::size_t, void* found) {
   if (!holds(*object, MAGIC)) return 0;
   for (int i = 0; i < object->dlpi_phnum; ++i) {
     const auto& segment = object->dlpi_phdr[i];
-    const auto* head = reinterpret_cast<const Head*>(object->dlpi_addr + segment.p_vaddr);
-    if (segment.p_type != PT_LOAD || segment.p_filesz < sizeof *head ||
-        std::memcmp(head->magic, MAGIC, sizeof MAGIC) != 0)
-      continue;
-    std::uint64_t rest = segment.p_filesz - sizeof *head;
-    bool fits = true;  // the magic alone may begin a segment by chance
-    for (const std::uint64_t size : head->sizes) {
-      fits = fits && size <= rest;
-      rest -= size;
-    }
-    if (fits) *static_cast<const Head**>(found) = head;
+    if (segment.p_type != PT_LOAD) continue;
+    const auto* memory = reinterpret_cast<const char*>(object->dlpi_addr + segment.p_vaddr);
+    if (const Head* head = head_at(memory, segment.p_filesz)) *static_cast<const Head**>(found) = head;
   }
   return 1;
 }
 
+const Head* find() {
+  const Head* head = nullptr;
+  dl_iterate_phdr(look, &head);
+  return head;
+}
+#endif
+
 }  // namespace
 
 Payload payload() {
-  const Head* head = nullptr;
-  dl_iterate_phdr(look, &head);
+  const Head* head = find();
   if (!head)
     throw neml2::Error(NEML2_ERROR_FILE, "", "The library has no artifact: make one with neml2-capi plugin ARTIFACT.");
   const char* part = reinterpret_cast<const char*>(head + 1);

@@ -6,6 +6,7 @@
 
 #include "capi/deformation/tensors.h"
 #include "capi/plugin/conventions.h"
+#include "capi/plugin/exported.h"
 
 namespace neml2_capi::plugin {
 namespace {
@@ -49,25 +50,23 @@ void turn(double* to, const double* from, const double* axes, std::size_t count,
 }  // namespace
 }  // namespace neml2_capi::plugin
 
-#define ROTATE(what, suffix, rows, columns, way)                                                           \
-  extern "C" __attribute__((visibility("default"))) void NEML2_Tridimensional_rotate##what##suffix(        \
-      double* to, const double* from, const double* axes) {                                                \
-    using namespace neml2_capi::plugin;                                                                    \
-    turn<rows, columns>(to, from, axes, 1, way);                                                           \
-  }                                                                                                        \
-  extern "C" __attribute__((visibility("default"))) void NEML2_Tridimensional_rotateArrayOf##what##suffix( \
-      double* to, const double* from, const double* axes, std::size_t count) {                             \
-    using namespace neml2_capi::plugin;                                                                    \
-    turn<rows, columns>(to, from, axes, count, way);                                                       \
+#define ROTATE(what, suffix, rows, columns, way)                                                                     \
+  extern "C" EXPORTED void NEML2_Tridimensional_rotate##what##suffix(double* to, const double* from,                 \
+                                                                     const double* axes) {                           \
+    using namespace neml2_capi::plugin;                                                                              \
+    turn<rows, columns>(to, from, axes, 1, way);                                                                     \
+  }                                                                                                                  \
+  extern "C" EXPORTED void NEML2_Tridimensional_rotateArrayOf##what##suffix(double* to, const double* from,          \
+                                                                            const double* axes, std::size_t count) { \
+    using namespace neml2_capi::plugin;                                                                              \
+    turn<rows, columns>(to, from, axes, count, way);                                                                 \
   }
 
 // A gradient is the strain, or F of a behaviour of large strain.
 extern "C" int NEML2_GradientsTypes[];
 
-extern "C" __attribute__((visibility("default"))) void NEML2_Tridimensional_rotateArrayOfGradients(double* to,
-                                                                                                   const double* from,
-                                                                                                   const double* axes,
-                                                                                                   std::size_t count) {
+extern "C" EXPORTED void NEML2_Tridimensional_rotateArrayOfGradients(double* to, const double* from, const double* axes,
+                                                                     std::size_t count) {
   using namespace neml2_capi::plugin;
   constexpr int tensor = 3;
   if (NEML2_GradientsTypes[0] == tensor)
@@ -75,9 +74,7 @@ extern "C" __attribute__((visibility("default"))) void NEML2_Tridimensional_rota
   else
     turn<6, 1>(to, from, axes, count, Way::to_material);
 }
-extern "C" __attribute__((visibility("default"))) void NEML2_Tridimensional_rotateGradients(double* to,
-                                                                                            const double* from,
-                                                                                            const double* axes) {
+extern "C" EXPORTED void NEML2_Tridimensional_rotateGradients(double* to, const double* from, const double* axes) {
   NEML2_Tridimensional_rotateArrayOfGradients(to, from, axes, 1);
 }
 

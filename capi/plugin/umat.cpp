@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "capi/plugin/arguments.h"
+#include "capi/plugin/exported.h"
 #include "capi/plugin/fatal.h"
 #include "capi/plugin/hosts.h"
 #include "capi/plugin/large_strain.h"
@@ -231,12 +232,13 @@ void evaluate(const Arguments& a) {
 }  // namespace
 }  // namespace neml2_capi::plugin
 
-extern "C" __attribute__((visibility("default"))) void umat_(
-    double* stress, double* statev, double* ddsdde, double* sse, double* spd, double*, double*, double*, double*,
-    double*, const double* stran, const double* dstran, const double* time, const double* dtime, const double* temp,
-    const double* dtemp, const double* predef, const double* dpred, const char* cmname, const int* ndi, const int* nshr,
-    const int* ntens, const int* nstatv, const double* props, const int* nprops, const double*, const double* drot,
-    double* pnewdt, const double*, const double* dfgrd0, const double* dfgrd1) {
+extern "C" EXPORTED void umat_(double* stress, double* statev, double* ddsdde, double* sse, double* spd, double*,
+                               double*, double*, double*, double*, const double* stran, const double* dstran,
+                               const double* time, const double* dtime, const double* temp, const double* dtemp,
+                               const double* predef, const double* dpred, const char* cmname, const int* ndi,
+                               const int* nshr, const int* ntens, const int* nstatv, const double* props,
+                               const int* nprops, const double*, const double* drot, double* pnewdt, const double*,
+                               const double* dfgrd0, const double* dfgrd1) {
   using namespace neml2_capi::plugin;
   try {
     evaluate({stress, statev, ddsdde, sse,    spd,    stran,  dstran, time, dtime, temp,   dtemp,   predef,
@@ -245,3 +247,9 @@ extern "C" __attribute__((visibility("default"))) void umat_(
     fatal("UMAT", cmname, error);
   }
 }
+
+#if defined(_WIN32)
+// As Intel's Fortran spells it for Abaqus, and others do.
+extern "C" EXPORTED decltype(umat_) UMAT __attribute__((alias("umat_")));
+extern "C" EXPORTED decltype(umat_) umat __attribute__((alias("umat_")));
+#endif

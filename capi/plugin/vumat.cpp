@@ -9,6 +9,7 @@
 #include <string>
 
 #include "capi/plugin/arguments.h"
+#include "capi/plugin/exported.h"
 #include "capi/plugin/fatal.h"
 #include "capi/plugin/material.h"
 #include "capi/plugin/point.h"
@@ -113,13 +114,14 @@ void evaluate(const Block& b) {
 }  // namespace
 }  // namespace neml2_capi::plugin
 
-extern "C" __attribute__((visibility("default"))) void vumat_(
-    const int* nblock, const int* ndir, const int* nshr, const int* nstatev, const int* nfieldv, const int* nprops,
-    const int*, const double*, const double* total_time, const double* dt, const char* cmname, const double*,
-    const double*, const double* props, const double*, const double* strain_inc, const double*, const double* temp_old,
-    const double*, const double*, const double* field_old, const double* stress_old, const double* state_old,
-    const double*, const double*, const double* temp_new, const double*, const double*, const double* field_new,
-    double* stress_new, double* state_new, double*, double*) {
+extern "C" EXPORTED void vumat_(const int* nblock, const int* ndir, const int* nshr, const int* nstatev,
+                                const int* nfieldv, const int* nprops, const int*, const double*,
+                                const double* total_time, const double* dt, const char* cmname, const double*,
+                                const double*, const double* props, const double*, const double* strain_inc,
+                                const double*, const double* temp_old, const double*, const double*,
+                                const double* field_old, const double* stress_old, const double* state_old,
+                                const double*, const double*, const double* temp_new, const double*, const double*,
+                                const double* field_new, double* stress_new, double* state_new, double*, double*) {
   using namespace neml2_capi::plugin;
   try {
     evaluate({cmname, std::size_t(*nblock), *ndir, *nshr, *nstatev, *nfieldv, *nprops, *total_time, *dt, props,
@@ -128,3 +130,8 @@ extern "C" __attribute__((visibility("default"))) void vumat_(
     fatal("VUMAT", cmname, error);
   }
 }
+
+#if defined(_WIN32)
+extern "C" EXPORTED decltype(vumat_) VUMAT __attribute__((alias("vumat_")));
+extern "C" EXPORTED decltype(vumat_) vumat __attribute__((alias("vumat_")));
+#endif

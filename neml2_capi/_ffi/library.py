@@ -11,7 +11,9 @@ from neml2_capi._ffi.raw import ffi as _ffi
 ffi: Any = _ffi
 
 _VARIABLE = "NEML2_CAPI_LIBRARY"
-_FILE = "libneml2_capi.so.1"
+_FILE = {"win32": "libneml2_capi.dll", "darwin": "libneml2_capi.1.dylib"}.get(
+    sys.platform, "libneml2_capi.so.1"
+)
 
 
 def library_path() -> str:
@@ -32,8 +34,8 @@ def library_path() -> str:
 
 def _open(path: str) -> Any:
     # Handles may be freed after this module at the exit of the interpreter: keep the library
-    # mapped.
-    flags = os.RTLD_NOW | os.RTLD_LOCAL | getattr(os, "RTLD_NODELETE", 0)
+    # mapped. Windows has no flags.
+    flags = sum(getattr(os, f"RTLD_{name}", 0) for name in ("NOW", "LOCAL", "NODELETE"))
     try:
         library = ffi.dlopen(path, flags)
         found = library.neml2_abi_version()

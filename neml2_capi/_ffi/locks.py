@@ -29,4 +29,5 @@ def _free_in_child() -> None:
             lock._at_fork_reinit()
 
 
-os.register_at_fork(after_in_child=_free_in_child)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_free_in_child)

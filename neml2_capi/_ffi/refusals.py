@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
-import resource
+import sys
+
+if sys.platform != "win32":
+    import resource
 
 __all__ = ["Refusal", "reason_of"]
 
@@ -12,10 +15,10 @@ _LIMITS = {
     errno.EFBIG: (
         "a file of this process may not be so large",
         "f",
-        resource.RLIMIT_FSIZE,
+        "RLIMIT_FSIZE",
         " bytes",
     ),
-    errno.EMFILE: ("the process has as many files open as it may", "n", resource.RLIMIT_NOFILE, ""),
+    errno.EMFILE: ("the process has as many files open as it may", "n", "RLIMIT_NOFILE", ""),
 }
 
 
@@ -25,9 +28,9 @@ class Refusal(Exception):
 
 def reason_of(error: OSError) -> str:
     """Return what the system has against it: "... as it may (ulimit -n is 4)"."""
-    if error.errno not in _LIMITS:
+    if sys.platform == "win32" or error.errno not in _LIMITS:
         return error.strerror or str(error)
-    what, option, number, unit = _LIMITS[error.errno]
-    limit = resource.getrlimit(number)[0]
+    what, option, name, unit = _LIMITS[error.errno]
+    limit = resource.getrlimit(getattr(resource, name))[0]
     value = "" if limit == resource.RLIM_INFINITY else f" is {limit}{unit}"
     return f"{what} (ulimit -{option}{value})"

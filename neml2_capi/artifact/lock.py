@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import IO
 
 from neml2_capi._ffi import locks
+
+if sys.platform != "win32":
+    import fcntl
 
 #: Seconds between two looks of a thread that waits for another one.
 _PAUSE = 0.05
@@ -67,6 +70,8 @@ def _is_first(key: tuple[int, int, str]) -> bool:
 
 def _taken(file: Path, wait: bool) -> IO[str] | None:
     """The file, locked and still of this name; None if there are no locks."""
+    if sys.platform == "win32":
+        return None
     while True:
         try:
             stream = file.open("a", encoding="utf-8")

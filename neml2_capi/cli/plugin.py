@@ -12,7 +12,7 @@ from neml2_capi.plugin import HOSTS, make
 
 @click.command("plugin")
 @click.argument("paths", metavar="ARTIFACT...", type=options.FilePath(), nargs=-1, required=True)
-@options.output("lib<name>.so; a single material has its name.")
+@options.output("lib<name>.so, or <name>.dll for Windows; a single material has its name.")
 @click.option(
     "--mapping",
     "mappings",
@@ -23,12 +23,27 @@ from neml2_capi.plugin import HOSTS, make
     "artifacts, one for each, in their order.",
 )
 @click.option("--host", type=click.Choice(HOSTS), default=None, help="By default as it behaves.")
+@click.option(
+    "--system",
+    type=click.Choice(["linux", "windows"]),
+    default=None,
+    help="What will load it: Windows if the output ends in .dll, else this system.",
+)
+@click.option(
+    "--shell",
+    type=options.FilePath(dir_okay=False),
+    metavar="WHEEL",
+    default=None,
+    help="The wheel of neml2_capi for Windows, of which a plug-in for it is made elsewhere.",
+)
 @click.option("--packages", is_flag=True, help="The packages too, even if kernels do all.")
 def plugin_command(
     paths: tuple[Path, ...],
     output: Path,
     mappings: tuple[Path, ...],
     host: str | None,
+    system: str | None,
+    shell: Path | None,
     packages: bool,
 ) -> None:
     """Make one shared object for the programs that load a user material.
@@ -37,5 +52,14 @@ def plugin_command(
     Abaqus and others find umat_ in it. Of several artifacts the one counts whose name the host
     passes, CMNAME: the name of its mapping file, or of its folder.
     """
-    for line in make(paths, output, mapping=mappings or None, host=host or "", packages=packages):
+    told = make(
+        paths,
+        output,
+        mapping=mappings or None,
+        host=host or "",
+        packages=packages,
+        system=system or "",
+        shell=shell,
+    )
+    for line in told:
         click.echo(line)

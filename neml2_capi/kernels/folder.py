@@ -255,10 +255,15 @@ def read_metadata(folder: Path) -> Json:
     return document
 
 
+def system_of(entry: Json) -> str:
+    """The system that an object is for."""
+    system: str = entry.get("system", "linux")
+    return system
+
+
 def object_name(entry: Json) -> str:
     """The target of an object, and its system unless that is Linux."""
-    system = entry.get("system", "linux")
-    target: str = entry["target"]
+    system, target = system_of(entry), str(entry["target"])
     return target if system == "linux" else f"{target} on {system}"
 
 

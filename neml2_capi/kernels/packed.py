@@ -8,7 +8,8 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from neml2_capi.kernels.folder import METADATA, read_metadata
+from neml2_capi.artifact.targets import SYSTEM
+from neml2_capi.kernels.folder import METADATA, read_metadata, system_of
 
 
 def files_of(root: Path, patterns: Sequence[str]) -> dict[str, bytes]:
@@ -26,20 +27,23 @@ def packed(files: dict[str, bytes]) -> bytes:
     return content.getvalue()
 
 
-def kernels_alone(root: Path, real: str = "float64", *, objects: bool = True) -> bytes | None:
-    """The archive of an artifact without its packages, and with objects if asked for.
+def kernels_alone(
+    root: Path, real: str = "float64", *, objects: bool = True, system: str = SYSTEM
+) -> bytes | None:
+    """The archive of an artifact without its packages, and with objects of a system if asked for.
 
     None if it has no kernels of this element type. KernelError if kernels.json is damaged.
     """
     leaf = f"kernels/{real}"
-    patterns = ["metadata.json", f"{leaf}/{METADATA}", *([f"{leaf}/*.so"] if objects else [])]
-    files = files_of(root, patterns)
+    files = files_of(root, ["metadata.json", f"{leaf}/{METADATA}"])
     if f"{leaf}/{METADATA}" not in files:
         return None
     document = read_metadata(root / leaf)
     for kernel in document["kernels"]:
         kernel["package_checksum"] = None
-    if not objects:
-        document["objects"] = []
+    document["objects"] = [
+        entry for entry in document["objects"] if objects and system_of(entry) == system
+    ]
+    files |= files_of(root, [f"{leaf}/{entry['file']}" for entry in document["objects"]])
     files[f"{leaf}/{METADATA}"] = json.dumps(document, separators=(",", ":")).encode()
     return packed(files)

@@ -20,13 +20,16 @@ from pathlib import Path
 
 from neml2_capi._ffi.errors import Error
 from neml2_capi._ffi.errors import check as checked
-from neml2_capi._ffi.library import ffi, lib, library_path
+from neml2_capi._ffi.library import ffi, lib
 from neml2_capi._ffi.outside import require_outside, written
 from neml2_capi._ffi.source import native_source
-from neml2_capi.kernels.folder import KernelError
+from neml2_capi.artifact.targets import SYSTEM
+from neml2_capi.kernels.folder import KernelError, read_metadata, system_of
 from neml2_capi.kernels.packed import files_of, kernels_alone, packed
 from neml2_capi.model import Model
 from neml2_capi.plugin.elf import with_segment
+from neml2_capi.plugin.pe import with_section
+from neml2_capi.plugin.shell import provider_of, shell_of
 from neml2_capi.umat.file import check, read
 from neml2_capi.umat.guess import guess, in_double
 from neml2_capi.umat.properties import HOSTS, Mapping, PluginError
@@ -48,6 +51,8 @@ def make(
     mapping: Paths | None = None,
     host: str = "",
     packages: bool = False,
+    system: str = "",
+    shell: str | os.PathLike[str] | None = None,
 ) -> list[str]:
     """Write the plug-in of an artifact, or of several.
 
@@ -56,7 +61,8 @@ def make(
     artifact : path or sequence of paths
         Its folder, or several folders.
     output
-        The library to write, lib<name>.so; a single material has its name.
+        The library to write, lib<name>.so, or <name>.dll for Windows; a single material has its
+        name.
     mapping : path or sequence of paths, optional
         The mapping file, which `neml2-capi umat` drafts, or one for each artifact; by default they
         are as drafted. Each of several materials has the name of its mapping file, or else of its
@@ -66,6 +72,12 @@ def make(
         tells.
     packages
         Whether the packages go in although kernels do all.
+    system : str
+        What will load it, "linux" or "windows"; by default Windows if the output ends in .dll, else
+        this system.
+    shell : path, optional
+        For another system than this one: the wheel of neml2_capi for it, which holds the library
+        that the artifact is added to.
 
     Returns
     -------
@@ -81,16 +93,17 @@ def make(
     """
     output, roots = Path(output), _several(artifact)
     require_outside(output)
-    shell = Path(library_path()).with_name("libneml2_plugin.so")
-    if not shell.is_file():
-        raise PluginError(f"There is no {shell}: install the wheel of neml2_capi.")
+    system = system or ("windows" if output.suffix.lower() == ".dll" else SYSTEM)
+    if system != SYSTEM and packages:
+        raise PluginError("Packages are Linux's: a plug-in for Windows holds kernels alone.")
+    base = shell_of(system, shell)
     files: list[Path | None] = [None] * len(roots) if mapping is None else [*_several(mapping)]
     if not roots or len(files) != len(roots):
         raise PluginError(
             f"There are {len(roots)} artifacts and {len(files)} mapping files: give one for each, "
             "in the same order."
         )
-    names = [output.stem.removeprefix("lib")]
+    names = [output.stem.removeprefix("lib")] if system == "linux" else [output.stem]
     if len(roots) > 1:
         names = [root.resolve().name for root in roots]
     materials = []
@@ -105,7 +118,9 @@ def make(
             has_stress_history = f"{wanted.stress}~1" in model.inputs.names
         archive = _kernels(root)
         has_packages = packages or archive is None or not _opens(archive)
-        if archive is None or has_packages:
+        if system != SYSTEM:
+            archive, has_packages = _for_another(root, system, has_packages), False
+        elif archive is None or has_packages:
             archive = packed(_whole(root))
         wanted.begin, wanted.size = sum(map(len, archives)), len(archive)
         archives.append(archive)
@@ -113,13 +128,13 @@ def make(
         documents.append(told | wanted.document())
         materials.append((wanted, has_packages))
     _require_names([wanted for wanted, _ in materials])
-    (provider,) = shell.parent.glob("libn2*.so")
     mappings = json.dumps(documents)
-    parts = (mappings.encode(), b"".join(archives), provider.read_bytes())
+    parts = (mappings.encode(), b"".join(archives), provider_of(system))
     head = _MAGIC + struct.pack("<3Q", *map(len, parts))
     # A running host may have the file of before mapped: that one stays whole.
     with written(output, "the plug-in", executable=True) as stream:
-        stream.write(with_segment(shell.read_bytes(), head + b"".join(parts)))
+        add = with_section if system == "windows" else with_segment
+        stream.write(add(base, head + b"".join(parts)))
     return list(_told(materials, output))
 
 
@@ -167,7 +182,7 @@ def _told(materials: Sequence[tuple[Mapping, bool]], output: Path) -> Iterator[s
             yield f"{slot.array:6} {slot.range:10} {slot.name}"
         for constant in mapping.constants:
             yield f"value  {', '.join(f'{v:g}' for v in constant.value):10} {constant.name}"
-    if materials[0][0].host in ("", "calculix"):
+    if output.suffix == ".so" and materials[0][0].host in ("", "calculix"):
         several = materials[0][0].material.upper() if len(materials) > 1 else "1"
         yield _of_calculix(output.name, several)
 
@@ -203,6 +218,24 @@ def _kernels(root: Path) -> bytes | None:
         return kernels_alone(root)
     except KernelError as error:
         raise PluginError(str(error)) from error
+
+
+def _for_another(root: Path, system: str, needs_packages: bool) -> bytes:
+    """The kernels of an artifact for another system."""
+    if needs_packages:
+        raise PluginError(
+            f"{root} does not run on kernels alone, and packages are Linux's: neml2-capi doctor "
+            f"{root} says what has no kernel."
+        )
+    leaf = root / "kernels" / "float64"
+    if not any(system_of(entry) == system for entry in read_metadata(leaf)["objects"]):
+        raise PluginError(
+            f"{leaf} has no kernels for {system}. Build them: neml2-capi build-kernels {root} "
+            f"--system {system}"
+        )
+    archive = kernels_alone(root, system=system)
+    assert archive is not None
+    return archive
 
 
 def _opens(archive: bytes) -> bool:

@@ -12,6 +12,12 @@
 
 enum { PATH_SIZE = 4096 };
 
+#if defined(_WIN32)
+static inline int make_folder(const char *path) { return mkdir(path); }
+#else
+static inline int make_folder(const char *path) { return mkdir(path, 0700); }
+#endif
+
 static inline void files_failed(const char *what, const char *path) {
   fprintf(stderr, "cannot %s %s\n", what, path);
   exit(1);
@@ -66,7 +72,7 @@ static inline void remove_folder(const char *folder) { walk(folder, remove_one);
 
 static inline void copy_folder(const char *from, const char *to) {
   DIR *entries = opendir(from);
-  if (!entries || mkdir(to, 0700) != 0) files_failed("copy", from);
+  if (!entries || make_folder(to) != 0) files_failed("copy", from);
   for (struct dirent *entry; (entry = readdir(entries));) {
     char source[PATH_SIZE], target[PATH_SIZE];
     struct stat status;

@@ -1,8 +1,17 @@
 /* Calls umat_ of each library that the arguments name, once, as a host does that knows nothing else of it, and counts the
    properties of its generic behaviour. CMNAME is blank, or what stands before a colon. */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#if defined(_WIN32)
+#include <windows.h>
+#define RTLD_NOW 0
+#define RTLD_GLOBAL 0
+static void *dlopen(const char *name, int how) { return how == 0 ? (void *)LoadLibraryA(name) : NULL; }
+static void *dlsym(void *library, const char *name) { return (void *)GetProcAddress((HMODULE)library, name); }
+static const char *dlerror(void) { return "the library, or a function of it, cannot be loaded"; }
+#else
+#include <dlfcn.h>
+#endif
 
 typedef void umat_function(double *stress, double *statev, double *ddsdde, double *sse, double *spd, double *scd,
                            double *rpl, double *ddsddt, double *drplde, double *drpldt, const double *stran,

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from kernel_setup import with_kernels
 from native import ROOT, TESTS
+from other_systems import PRESETS, core_for, passes, starter
 from recipes import RECIPES
 
 from neml2_capi._ffi.library import library_path
@@ -21,7 +22,6 @@ sys.path.append(str(ROOT))  # last: the package of the checkout has no library
 
 from tools.environments import checkout
 from tools.native import Build, configured
-from tools.platforms import cross_environment, zig_variables
 from tools.process import CACHE, Command
 
 pytestmark = [pytest.mark.native, pytest.mark.full("builds the library once more")]
@@ -88,15 +88,6 @@ def run(core: Build, *command: str | Path) -> None:
     passes(command, **names)
 
 
-def passes(command: Command, **variables: str) -> str:
-    """Run a command to success, and return what it printed."""
-    done = subprocess.run(
-        command, cwd=ROOT, env=os.environ | variables, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout[-5000:] + done.stderr
-    return done.stdout
-
-
 def test_it_has_no_provider(core: Build) -> None:
     assert not list(core.folder.glob("lib/libn2*.so"))
 
@@ -137,30 +128,13 @@ def test_what_needs_a_backend_is_unsupported(core: Build) -> None:
     run(core, sys.executable, "-c", REFUSED)
 
 
-# Presets of CMakePresets.json, their targets of zig, and what a program is linked with.
-ELSEWHERE = {
-    "core-musl": ("x86_64-linux-musl", "libneml2_capi.so"),
-    "core-windows": ("x86_64-windows-gnu", "libneml2_capi.dll.a"),
-    "core-macos": ("aarch64-macos", "libneml2_capi.dylib"),
-}
-
-
 @pytest.mark.everything("compiles the library for another system")
-@pytest.mark.parametrize("preset", ELSEWHERE)
+@pytest.mark.parametrize("preset", PRESETS)
 def test_it_is_compiled_and_linked_for_another_system(
     core: Build, preset: str, tmp_path: Path
 ) -> None:
-    builder, (target, library) = cross_environment(), ELSEWHERE[preset]
-    variables, folder = zig_variables(builder, target), CACHE / "cmake" / f"{preset}-{checkout()}"
-    cmake = Build(folder, builder).cmake
-    options = [f"-DPython_EXECUTABLE={builder.python}", "-DNEML2_CAPI_WERROR=ON"]
-    passes([cmake, "--preset", preset, "-B", folder, *options], **variables)
-    passes([cmake, "--build", folder, "--parallel", "2"], **variables)
-    program = tmp_path / "host.exe"
-    # Without -O2, zig adds a sanitizer that asks for the newest musl.
-    host: Command = ["-O2", ROOT / "examples" / "c" / "example.c", "-o", program]
-    linked: Command = [f"-I{ROOT / 'include'}", folder / "lib" / library, "-lm"]
-    passes([variables["ZIG"], "cc", "-target", target, *host, *linked], **variables)
+    there, program = core_for(preset), tmp_path / "host.exe"
+    assert not there.compile(ROOT / "examples" / "c" / "example.c", program)
     assert program.stat().st_size > 0
     start = starter(preset)
     if start is None:
@@ -170,19 +144,12 @@ def test_it_is_compiled_and_linked_for_another_system(
         without = shutil.ignore_patterns("*.pt2")
         root = shutil.copytree(with_kernels(name), here / name, ignore=without)
         (kernels,) = shutil.copytree(root, tmp_path / name).glob("kernels/*")
-        build_kernels(kernels, ["x86-64-v3"], f"{variables['ZIG']} cc -target {target}")
-    shutil.copytree(folder / "lib", tmp_path, dirs_exist_ok=True)  # Windows looks beside a program
+        system = "windows" if preset == "core-windows" else "linux"
+        build_kernels(kernels, ["x86-64-v3"], system=system)
+    shutil.copytree(there.folder / "lib", tmp_path, dirs_exist_ok=True)  # beside a program
     found = {"LD_LIBRARY_PATH": str(tmp_path), "WINEPREFIX": str(tmp_path / "wine")}
-    printed = passes([*start, program, *(tmp_path / name for name in names)], **variables, **found)
+    printed = passes([*start, program, *(tmp_path / name for name in names)], **found)
     assert printed == passes([core.folder / "bin" / "example_c", *(here / name for name in names)])
-
-
-def starter(preset: str) -> list[str] | None:
-    """What starts a program of a preset here; None if nothing does."""
-    if preset == "core-musl":
-        return [] if Path("/lib/ld-musl-x86_64.so.1").exists() else None
-    wine = shutil.which("wine64", path=f"{os.environ['PATH']}:/usr/lib/wine")
-    return [wine] if wine and preset == "core-windows" else None
 
 
 @pytest.mark.everything("compiles the library by another compiler")

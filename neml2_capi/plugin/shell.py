@@ -1,0 +1,59 @@
+"""The library that an artifact is added to: installed for this system, in a wheel for another."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+
+from neml2_capi._ffi.library import library_path, version
+from neml2_capi.artifact.targets import SYSTEM
+from neml2_capi.umat.properties import PluginError
+
+_FILES = {"linux": "libneml2_plugin.so", "windows": "neml2_plugin.dll"}
+_TAGS = {"linux": "manylinux_2_17_x86_64", "windows": "win_amd64"}
+
+
+def shell_of(system: str, given: str | os.PathLike[str] | None) -> bytes:
+    """The shell for a system, from what was given: a wheel, or the shell itself.
+
+    PluginError if there is none.
+    """
+    if system not in _FILES:
+        raise PluginError(f"There are no plug-ins for {system}.")
+    name = _FILES[system]
+    if given is not None:
+        return _in_wheel(Path(given), name) if Path(given).suffix == ".whl" else _read(Path(given))
+    if system != SYSTEM:
+        raise PluginError(
+            f"A plug-in for {system} is made of the wheel for it: python3 -m pip download "
+            f"neml2_capi=={version()} --no-deps --platform {_TAGS[system]}; name its file with "
+            "--shell."
+        )
+    shell = Path(library_path()).with_name(name)
+    if not shell.is_file():
+        raise PluginError(f"There is no {shell}: install the wheel of neml2_capi.")
+    return shell.read_bytes()
+
+
+def provider_of(system: str) -> bytes:
+    """What packages call, which are Linux's."""
+    if system != "linux":
+        return b""
+    (provider,) = Path(library_path()).parent.glob("libn2*.so")
+    return provider.read_bytes()
+
+
+def _in_wheel(wheel: Path, name: str) -> bytes:
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            return archive.read(f"neml2_capi/lib/{name}")
+    except (OSError, zipfile.BadZipFile, KeyError) as error:
+        raise PluginError(f"{wheel} has no {name}: it is no wheel for that system.") from error
+
+
+def _read(shell: Path) -> bytes:
+    try:
+        return shell.read_bytes()
+    except OSError as error:
+        raise PluginError(f"{shell} cannot be read: {error.strerror}.") from error
