@@ -91,7 +91,10 @@ class Block {
   static void run_free(const Walk& walk, model::Counts& counts, Blocks&... blocks) {
     (blocks.template start_free<n>(), ...);
     for (std::int64_t i = 0; (... || blocks.goes_on()); ++i) {
-      for (const Step& step : walk.steps) ((blocks.goes_on() ? blocks.iterate(step, i) : void()), ...);
+      for (const Step& step : walk.steps) {
+        ((blocks.goes_on() ? blocks.evaluate(step, i) : void()), ...);
+        if (step.implicit) ((blocks.goes_on() ? blocks.iterate(*step.implicit, i) : void()), ...);
+      }
       ((blocks.goes_on() ? blocks.template judge<n>(i) : void()), ...);
       for (const Step& step : walk.steps)
         if (step.of_free) ((blocks.goes_on() ? blocks.derive_free(step) : void()), ...);
@@ -114,15 +117,20 @@ class Block {
     FreeInLanes<T, n>(walk_.free, scratch_).begin();
   }
 
-  void iterate(const Step& step, std::int64_t i) {
+  void evaluate(const Step& step, std::int64_t i) const {
     if (i == 0 || !step.implicit) run_forward(scratch_, step);
-    scratch_.copy(step.pack);
     if (!step.implicit) return;
+    scratch_.copy(i == 0 ? step.pack : walk_.free.pack);
     if (i == 0) scratch_.copy(step.guess);
-    Newton<T> newton(*step.implicit, scratch_, walk_.rules, report_, trace(*step.implicit));
+    scratch_.prepare(step.implicit->system);
+    scratch_.call(step.implicit->system);
+  }
+
+  void iterate(const Implicit& system, std::int64_t i) {
+    Newton<T> newton(system, scratch_, walk_.rules, report_, trace(system));
     found_ = newton.iterate(i, open_, initial_, left_);
     has_factors_ = newton.has_factors();
-    scratch_.copy(step.implicit->unpack);
+    scratch_.copy(system.unpack);
   }
 
   // Ends lanes in which all is found. In those that go on, the derivative of a residual by the free components is new if it
@@ -145,13 +153,12 @@ class Block {
     const Chain& chain = *step.of_free;
     if (!step.implicit || !chain.system) return derive(chain);
     const std::int64_t entries = chain.system->unknowns * chain.count;
-    V *const kept = scratch_[walk_.free.right], *const right = scratch_[chain.right];
+    V* const kept = scratch_[walk_.free.right];
     if (any(is_stale_)) {
       assemble(chain);
-      for (std::int64_t k = 0; k < entries; ++k) set_where(is_stale_, kept[k], right[k]);
+      for (std::int64_t k = 0; k < entries; ++k) set_where(is_stale_, kept[k], scratch_[chain.right][k]);
     }
-    for (std::int64_t k = 0; k < entries; ++k) right[k] = kept[k];
-    left_ |= __builtin_convertvector(solve_steps(chain, false), WideMask<T>);
+    left_ |= __builtin_convertvector(solve_steps(chain, kept, false), WideMask<T>);
     scratch_.copy(chain.unpack);
   }
 
@@ -188,8 +195,9 @@ class Block {
                         [&]<int n>() { return FreeInLanes<T, n>(walk_.free, scratch_).condense(walk_.condensed); });
     for (const Condensed& block : walk_.condensed) {
       V* to = scratch_[block.to];
-      for (std::int64_t r = 0; r < block.rows.count; ++r)
-        for (std::int64_t c = 0; c < block.columns.count; ++c) *to++ = direct_entry(scratch_, block, r, c);
+      for (const std::int64_t r : block.rows)
+        for (const std::int64_t c : block.columns)
+          *to++ = block.direct.at == nowhere ? V{} : scratch_[block.direct.at][r * block.direct.stride + c];
     }
     return ~Mask<T>{};
   }
@@ -353,6 +361,7 @@ class Block {
 
   Newton<T> newton(const Implicit& system) {
     Newton<T> newton(system, scratch_, walk_.rules, report_, trace(system));
+    newton.prepare();
     if (walk_.guesses.count > 0) {
       newton.take_reference();
       take_guesses(system);
@@ -398,7 +407,7 @@ class Block {
     if (!system.newton_step.kernel || (chain.count > 1 && chain.solved == nowhere))
       solve_by_pivoting(chain);
     else
-      solve_steps(chain, true);
+      solve_steps(chain, scratch_[chain.right], true);
   }
 
   void solve_by_pivoting(const Chain& chain) const {
@@ -409,20 +418,21 @@ class Block {
   }
 
   // A direction is a Newton step more, from another residual and by the same factors. Returns the lanes whose pivots are not
-  // trusted, which are solved with row pivoting if that is wanted.
-  Mask<T> solve_steps(const Chain& chain, bool pivots) {
+  // trusted; with row pivoting they are solved, too, if `from` is the room of the solutions.
+  Mask<T> solve_steps(const Chain& chain, const V* from, bool pivots) {
     if (!has_factors_) scratch_.prepare(chain.system->newton_step);
-    return scratch_.is_one && chain.count > 1 ? solve_steps_of_one(chain, pivots) : solve_steps_of_all(chain, pivots);
+    return scratch_.is_one && chain.count > 1 ? solve_steps_of_one(chain, from, pivots)
+                                              : solve_steps_of_all(chain, from, pivots);
   }
 
-  Mask<T> solve_steps_of_all(const Chain& chain, bool pivots) const {
+  Mask<T> solve_steps_of_all(const Chain& chain, const V* from, bool pivots) const {
     const Implicit& system = *chain.system;
     const std::int64_t n = system.unknowns, count = chain.count;
     V *const r = scratch_[system.r], *const step = scratch_[system.step], *const right = scratch_[chain.right];
     V* const solved = count == 1 ? step : scratch_[chain.solved];
     Mask<T> bad{};
     for (std::int64_t k = 0; k < count; ++k) {
-      for (std::int64_t i = 0; i < n; ++i) r[i] = -right[i * count + k];
+      for (std::int64_t i = 0; i < n; ++i) r[i] = -from[i * count + k];
       scratch_.call(system.newton_step);
       bad |= *scratch_[system.trusted] != T(1);
       V* const to = any(bad) ? solved : right;  // pivots tell of all directions
@@ -435,18 +445,17 @@ class Block {
   }
 
   // The same for one point, whose directions are in the lanes.
-  Mask<T> solve_steps_of_one(const Chain& chain, bool pivots) const {
+  Mask<T> solve_steps_of_one(const Chain& chain, const V* from, bool pivots) const {
     const Implicit& system = *chain.system;
     const std::int64_t n = system.unknowns, count = chain.count, packs = (count + lanes - 1) / lanes;
-    V* const right = scratch_[chain.right];
     V *const r = scratch_[system.r], *const step = scratch_[system.step], *const solved = scratch_[chain.solved];
     Mask<T> bad{};
     for (std::int64_t p = 0; p < packs; ++p) {
       for (std::int64_t i = 0; i < n; ++i) {
-        const V* const from = right + i * count;
+        const V* const row = from + i * count;
         V directions{};
 #pragma GCC unroll 16
-        for (int l = 0; l < lanes; ++l) directions[l] = from[p * lanes + l < count ? p * lanes + l : 0][0];
+        for (int l = 0; l < lanes; ++l) directions[l] = row[p * lanes + l < count ? p * lanes + l : 0][0];
         r[i] = -directions;
       }
       scratch_.call(system.newton_step, system.newton_step.kernel->run);
@@ -458,7 +467,7 @@ class Block {
       return bad;
     }
     const T* const row = numbers(chain.solved);
-    for (std::int64_t i = 0; i < n; ++i) repeat(row + i * packs * lanes, right + i * count, count);
+    for (std::int64_t i = 0; i < n; ++i) repeat(row + i * packs * lanes, scratch_[chain.right] + i * count, count);
     return bad;
   }
 

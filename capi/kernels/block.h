@@ -147,6 +147,7 @@ struct Free {
   Rows derivative = {};  // of the output by them
   Rows condensed = {};   // the same, among the derivatives that the caller asks for
   At correction = nowhere;
+  List<Move> pack = {};  // of the step of an implicit segment: what follows from them
   At right = nowhere;  // of an implicit segment: the derivative of its residual by them, (unknowns, count)
 };
 

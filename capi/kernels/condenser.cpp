@@ -39,8 +39,14 @@ Condenser::Condenser(const Condensation& of, const Boundary& boundary, Places in
   begins_alone_ = of.free_begin >= 0 && free_.begin == nowhere;
   if (begins_alone_) free_.begin = layout.place(free_.count).at;
   free_.correction = layout.place(free_.count).at;
-  for (const Step& step : layout.steps)
-    if (step.implicit) free_.right = layout.place(step.implicit->unknowns * free_.count).at;
+  for (const Step& step : layout.steps) {
+    if (!step.implicit) continue;
+    free_.right = layout.place(step.implicit->unknowns * free_.count).at;
+    std::vector<Move> pack;
+    for (const Move& move : step.pack)
+      if (!is_fixed(move.from)) pack.push_back(move);
+    free_.pack = layout.memory.keep(pack);
+  }
   free_.derivative = chains->add_free(of, free_.first, free_.count);
 }
 
@@ -51,6 +57,13 @@ void Condenser::expect_solvable() const {
     if (step.implicit &&
         (step.implicit->is_cut || !step.implicit->newton_step.kernel || !step.implicit->newton_step.kernel->prepare))
       refuse(layout_.systems.front(), "it has no kernel of a Newton step alone");
+}
+
+// Tells whether a place is of an input whose components are all given.
+bool Condenser::is_fixed(At at) const {
+  for (const Place& input : inputs_)
+    if (at >= input.at && at < input.at + input.components) return input.at != free_.input;
+  return false;
 }
 
 std::vector<Condenser::Piece> Condenser::pieces(model::Part part) const {

@@ -41,6 +41,7 @@ class Condenser {
     return part == model::Part::block ? of_.by_inputs : of_.by_parameters;
   }
   void expect_solvable() const;
+  bool is_fixed(At at) const;
 
   const Condensation& of_;
   const Places inputs_, outputs_;

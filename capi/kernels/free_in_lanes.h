@@ -21,14 +21,6 @@ template <class Take>
   }
 }
 
-// Returns an entry of a derivative before it is condensed.
-template <class T>
-[[gnu::always_inline]] inline Lanes<T> direct_entry(const Scratch<T>& scratch, const Condensed& block, std::int64_t row,
-                                                    std::int64_t column) {
-  if (block.direct.at == nowhere) return Lanes<T>{};
-  return scratch[block.direct.at][block.rows.items[row] * block.direct.stride + block.columns.items[column]];
-}
-
 template <class T, int n>
 class FreeInLanes {
   using V = Lanes<T>;
@@ -163,27 +155,29 @@ class FreeInLanes {
 #pragma GCC unroll 5
       for (int k = 0; k < n; ++k) solved[k] = V{};
       if (block.of_output.at != nowhere) {
-        const V* const from = scratch_[block.of_output.at] + block.columns.items[c];
+        const V* from = scratch_[block.of_output.at] + f_.first * block.of_output.stride + block.columns.items[c];
 #pragma GCC unroll 5
-        for (int j = 0; j < n; ++j) {
-          const V entry = from[(f_.first + j) * block.of_output.stride];
+        for (int j = 0; j < n; ++j, from += block.of_output.stride)
 #pragma GCC unroll 5
-          for (int k = 0; k < n; ++k) solved[k] -= inverse[k][j] * entry;
-        }
+          for (int k = 0; k < n; ++k) solved[k] -= inverse[k][j] * *from;
       }
       V* to = scratch_[block.to] + c;
-      for (std::int64_t r = 0; r < block.rows.count; ++r, to += columns) {
-        if (block.is_of_free) {
-          *to = solved[r];
-          continue;
-        }
-        V value = direct_entry(scratch_, block, r, c);
+      if (block.is_of_free) {
+        for (std::int64_t r = 0; r < block.rows.count; ++r, to += columns) *to = solved[r];
+        continue;
+      }
+      const V* const direct = scratch_[block.direct.at] + block.columns.items[c];
+      const V* const by_free = scratch_[block.by_free.at];
+      for (const std::int64_t r : block.rows) {
+        V value{};
+        if (block.direct.at != nowhere) value = direct[r * block.direct.stride];
         if (block.by_free.at != nowhere) {
-          const V* const row = scratch_[block.by_free.at] + block.rows.items[r] * block.by_free.stride;
+          const V* const row = by_free + r * block.by_free.stride;
 #pragma GCC unroll 5
           for (int k = 0; k < n; ++k) value += row[k] * solved[k];
         }
         *to = value;
+        to += columns;
       }
     }
   }

@@ -120,7 +120,10 @@ class Newton {
   // `trace` may be null.
   Newton(const Implicit& system, const Scratch<T>& scratch, const newton::Settings& settings, BlockReport<T>& block,
          Trace* trace)
-      : s_(system), scratch_(scratch), settings_(settings), block_(block), trace_(trace), n_(system.unknowns) {
+      : s_(system), scratch_(scratch), settings_(settings), block_(block), trace_(trace), n_(system.unknowns) {}
+
+  // Prepares the kernels for what is given.
+  void prepare() const {
     scratch_.prepare(s_.system);
     if (searches()) scratch_.prepare(s_.residual);
   }
@@ -144,13 +147,12 @@ class Newton {
     (all.tell(), ...);
   }
 
-  // One iteration of a solve in which givens move, too, in lanes that go on: the residual, and a step unless that has
+  // One iteration of a solve in which givens move, too, in lanes that go on: a step, unless the residual, which is there, has
   // converged. `initial` is |r| at the guess. Returns the lanes that converged; adds to those that are `lost`, which need more
   // than the kernel of the Newton step. There is no line search, and no increment may be cut.
   WM iterate(std::int64_t i, const WM& open, W& initial, WM& lost) {
     active_ = open;
     settled_ = ~WM{};
-    call(s_.system);
     norm_ = norm();
     if (i == 0) {
       initial = norm_;
