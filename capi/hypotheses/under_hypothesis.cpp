@@ -476,11 +476,8 @@ UnderHypothesis::UnderHypothesis(std::shared_ptr<const Routes> law, std::unique_
     lanes_ = engine_for(model, &reduction_->condensation());
 }
 
-// Lanes have no line search, and take what a plan of the law would take kernels for.
 const kernels::Engine* UnderHypothesis::lanes_for(const Plan& plan) const {
-  const Options& options = plan.options();
-  if (!lanes_ || options.kernels() == Options::Kernels::off) return nullptr;
-  if (!reduction_->hypothesis().free.empty() && options.newton().ls_max_iters > 1) return nullptr;
+  if (!lanes_ || plan.options().kernels() == Options::Kernels::off) return nullptr;
   return lanes_->reason(asked_of_lanes(plan.request(), *reduction_, law_->model())).empty() ? lanes_.get() : nullptr;
 }
 

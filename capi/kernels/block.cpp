@@ -102,8 +102,10 @@ class Block {
     }
     (blocks.finish_free(), ...);
     if (walk.blocks.count > 0)
-      for (const Step& step : walk.steps)
+      for (const Step& step : walk.steps) {
+        if (step.implicit) (blocks.renew(*step.implicit), ...);
         if (step.chain) (blocks.derive(*step.chain), ...);
+      }
     (blocks.finish(counts), ...);
   }
 
@@ -117,17 +119,17 @@ class Block {
     FreeInLanes<T, n>(walk_.free, scratch_).begin();
   }
 
-  void evaluate(const Step& step, std::int64_t i) const {
+  void evaluate(const Step& step, std::int64_t i) {
     if (i == 0 || !step.implicit) run_forward(scratch_, step);
     if (!step.implicit) return;
     scratch_.copy(i == 0 ? step.pack : walk_.free.pack);
     if (i == 0) scratch_.copy(step.guess);
-    scratch_.prepare(step.implicit->system);
+    newton_of(*step.implicit).prepare();
     scratch_.call(step.implicit->system);
   }
 
   void iterate(const Implicit& system, std::int64_t i) {
-    Newton<T> newton(system, scratch_, walk_.rules, report_, trace(system));
+    Newton<T> newton = newton_of(system);
     found_ = newton.iterate(i, open_, initial_, left_);
     has_factors_ = newton.has_factors();
     scratch_.copy(system.unpack);
@@ -158,8 +160,21 @@ class Block {
       assemble(chain);
       for (std::int64_t k = 0; k < entries; ++k) set_where(is_stale_, kept[k], scratch_[chain.right][k]);
     }
-    left_ |= __builtin_convertvector(solve_steps(chain, kept, false), WideMask<T>);
+    if (steps_solve(chain)) {
+      left_ |= __builtin_convertvector(solve_steps(chain, kept, false), WideMask<T>);
+    } else {
+      renew(*chain.system);
+      for (std::int64_t k = 0; k < entries; ++k) scratch_[chain.right][k] = kept[k];
+      solve_by_pivoting(chain);
+    }
     scratch_.copy(chain.unpack);
+  }
+
+  // Calls a system whose matrix a factorisation overwrites again, whether or not it did.
+  void renew(const Implicit& system) {
+    if (system.assemble.count > 0) return;
+    scratch_.call(system.system);
+    has_factors_ = false;
   }
 
   template <int n>
@@ -359,8 +374,10 @@ class Block {
 
   Trace* trace(const Implicit& system) const { return walk_.traces ? walk_.traces + system.number : nullptr; }
 
+  Newton<T> newton_of(const Implicit& system) { return {system, scratch_, walk_.rules, report_, trace(system)}; }
+
   Newton<T> newton(const Implicit& system) {
-    Newton<T> newton(system, scratch_, walk_.rules, report_, trace(system));
+    Newton<T> newton = newton_of(system);
     newton.prepare();
     if (walk_.guesses.count > 0) {
       newton.take_reference();
@@ -402,12 +419,19 @@ class Block {
 
   void solve_sensitivity(const Chain& chain) {
     // By the implicit function theorem, with the operator at the solution: a line search leaves another one.
-    const Implicit& system = *chain.system;
-    if (walk_.rules.ls_max_iters > 1) scratch_.call(system.system);
-    if (!system.newton_step.kernel || (chain.count > 1 && chain.solved == nowhere))
-      solve_by_pivoting(chain);
-    else
+    if (walk_.rules.ls_max_iters > 1) {
+      scratch_.call(chain.system->system);
+      has_factors_ = false;
+    }
+    if (steps_solve(chain))
       solve_steps(chain, scratch_[chain.right], true);
+    else
+      solve_by_pivoting(chain);
+  }
+
+  // Tells whether the kernel of the Newton step solves for directions, too.
+  static bool steps_solve(const Chain& chain) {
+    return chain.system->newton_step.kernel && (chain.count == 1 || chain.solved != nowhere);
   }
 
   void solve_by_pivoting(const Chain& chain) const {

@@ -54,9 +54,7 @@ void Condenser::expect_solvable() const {
   if (!chains_) refuse("The model", "the derivatives by what is solved for are not asked for");
   if (layout_.systems.size() > 1) refuse("The model", "several of its segments are solved");
   for (const Step& step : layout_.steps)
-    if (step.implicit &&
-        (step.implicit->is_cut || !step.implicit->newton_step.kernel || !step.implicit->newton_step.kernel->prepare))
-      refuse(layout_.systems.front(), "it has no kernel of a Newton step alone");
+    if (step.implicit && step.implicit->is_cut) refuse(layout_.systems.front(), "its increments may be cut");
 }
 
 // Tells whether a place is of an input whose components are all given.

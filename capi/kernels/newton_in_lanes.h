@@ -147,13 +147,13 @@ class Newton {
     (all.tell(), ...);
   }
 
-  // One iteration of a solve in which givens move, too, in lanes that go on: a step, unless the residual, which is there, has
-  // converged. `initial` is |r| at the guess. Returns the lanes that converged; adds to those that are `lost`, which need more
-  // than the kernel of the Newton step. There is no line search, and no increment may be cut.
+  // One iteration of a solve in which givens move, too, in lanes that go on, after the system was called: a step, unless the
+  // residual has converged. `initial` is |r| at the guess. Returns the lanes that converged, and adds to those that are lost.
+  // No increment may be cut.
   WM iterate(std::int64_t i, const WM& open, W& initial, WM& lost) {
     active_ = open;
     settled_ = ~WM{};
-    norm_ = norm();
+    norm_ = searches() ? norm_of_guess() : norm();
     if (i == 0) {
       initial = norm_;
       start_history();
@@ -166,12 +166,13 @@ class Newton {
     active_ &= found == newton::undecided;
     if (trace_)
       for (int l = 0; l < block_.used; ++l) trace_->left[i] -= active_[l];
-    if (any(active_)) {
-      scratch_.prepare(s_.newton_step);
-      call(s_.newton_step);
-      lost |= active_ & __builtin_convertvector(*scratch_[s_.trusted] != T(1), WM);
+    if (!any(active_)) return found == newton::ok;
+    find_step();
+    lost |= active_ & singular_;
+    if (searches())
+      search(i);
+    else
       add_step();
-    }
     return found == newton::ok;
   }
   // Tells whether the last iteration has left the factors of its Jacobian.
@@ -230,6 +231,10 @@ class Newton {
 
   void take_step() {
     if (searches()) call(s_.system);
+    find_step();
+  }
+
+  void find_step() {
     if (!s_.newton_step.kernel || settings_.in_rescue) {
       singular_ = __builtin_convertvector(solve_by_pivoting(step()), WM);
       return;
