@@ -174,6 +174,17 @@ void a_view(std::int64_t points) {
   expect_nothing_taken(bound, points, "large strain at " + std::to_string(points) + " points");
 }
 
+void a_hypothesis(std::int64_t points) {
+  neml2_source source{};
+  source.hypothesis = NEML2_PLANE_STRESS;
+  Bound bound("elasticity", {{"strain", 3, {2e-3, -6e-4, 1e-4}}}, {{"stress", 3, {}}, {"strain_transverse", 3, {}}},
+              points, source);
+  std::vector<double> block(static_cast<std::size_t>(9 * points));
+  expect(neml2_call_bind_derivative(bound.call, NEML2_INPUT, "stress", "strain", block.data(), NEML2_FLOAT64, 9) == 0,
+         "bind the tangent");
+  expect_nothing_taken(bound, points, "plane stress at " + std::to_string(points) + " points");
+}
+
 }  // namespace
 
 int main() {
@@ -186,6 +197,7 @@ int main() {
     an_explicit_model(points);
     its_jacobian(points);
     a_view(points);
+    a_hypothesis(points);
   }
   for (std::int64_t points : {1, 7, 300}) an_implicit_model(points);
   return 0;
