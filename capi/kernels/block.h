@@ -148,7 +148,7 @@ struct Free {
   Rows condensed = {};   // the same, among the derivatives that the caller asks for
   At correction = nowhere;
   List<Move> pack = {};  // of the step of an implicit segment: what follows from them
-  At right = nowhere;  // of an implicit segment: the derivative of its residual by them, (unknowns, count)
+  At right = nowhere;    // of an implicit segment: the derivative of its residual by them, (unknowns, count)
 };
 
 // A block of derivatives for the caller: direct[rows, columns] - by_free[rows, :] K^-1 of_output[free, columns], by static
