@@ -28,7 +28,8 @@ are the package's too: `neml2_capi.Model`. In the shapes, `*B` are the axes of t
 material points, which may be none; `*base_shape` are the variable's, `(6,)` for a symmetric
 tensor. Whatever holds a handle of the library (a model, a call, a tensor, a graph, a solve) has
 `close()`, `closed` and `with`, and is closed with its last reference. The
-[tutorial](../tutorials/python.md) shows how it is used.
+tutorials, [the first hour](../tutorials/python.md) and [every day](../tutorials/every-day.md),
+show how it is used.
 
 <!-- Written by `python3 build.py docs` from the docstrings: change those. -->
 """

@@ -18,6 +18,8 @@ from neml2_capi import examples
 # Blocks that need one of these are left out if it is not there; test_docs.py runs them.
 OTHERS = ("torch", "neml2", "jax", "dask", "mpi4py", "matplotlib")
 
+PAGES = ("README.md", "docs/tutorials/python.md", "docs/tutorials/every-day.md")
+
 _PROGRAM = """
 import importlib.util, re
 absent = [name for name in {others!r} if importlib.util.find_spec(name) is None]
@@ -37,7 +39,7 @@ print("ran", ran)
 
 
 @pytest.mark.wheel
-@pytest.mark.parametrize("page", ["README.md", "docs/tutorials/python.md"])
+@pytest.mark.parametrize("page", PAGES)
 def test_a_page_runs_from_the_wheel_alone(page: str, tmp_path: Path) -> None:
     assert Path(neml2_capi.__file__).is_relative_to(sys.prefix)
     shutil.copytree(examples.FOLDER, tmp_path / "aoti")

@@ -308,6 +308,22 @@ def test_reversals_cycles_and_ratcheting() -> None:
     assert cycles(*loop)[0].area == pytest.approx(2.0)
 
 
+def test_cycles_of_an_ideally_plastic_bar() -> None:
+    """Peaks are the yield stress s, and the area of a loop is 4 s (a - s / E)."""
+    modulus, limit, amplitude = 200e3, 160.0, 0.004  # of which steps of 80 MPa reach the limit
+    rows = np.arange(91) % 40
+    strain = np.interp(rows, [0, 10, 30, 40], amplitude * np.array([0, 1, -1, 0]))
+    stress = np.zeros(len(strain))
+    for row, step in enumerate(np.diff(strain)):
+        stress[row + 1] = np.clip(stress[row] + modulus * step, -limit, limit)
+    found = cycles(strain, stress)
+    assert [(c.first, c.last) for c in found] == [(10, 50), (50, 90)]
+    for cycle in found:
+        assert (cycle.maximum, cycle.minimum) == pytest.approx((limit, -limit))
+        assert (cycle.mean, cycle.amplitude) == pytest.approx((0, limit), abs=1e-9)
+        assert cycle.area == pytest.approx(4 * limit * (amplitude - limit / modulus))
+
+
 def test_a_distance_to_a_curve_is_along_its_normal(steel: Model) -> None:
     """Distance to a straight line, in axes that are scaled by their range."""
     test = Experiment.of(
