@@ -187,6 +187,8 @@ module neml2_capi_internal
     procedure :: derivative_info => model_derivative_info
     procedure :: history_count => model_history_count
     procedure :: history_info => model_history_info
+    procedure :: bound_count => model_bound_count
+    procedure :: bound_info => model_bound_info
     procedure :: describe => model_describe
     procedure :: checksum => model_checksum
     procedure :: option_count => model_option_count
@@ -760,6 +762,26 @@ contains
     if (outcome == neml2_ok .and. present(shape)) call tensor%shape(shape, outcome)
   end function do_get_parameter_real64
 
+  integer(int32) function do_model_bound_info(self, index, kind, variable, lower, upper, physical) result(outcome)
+    class(neml2_model), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int32), intent(inout) :: kind
+    integer(int64), intent(inout) :: variable
+    real(real64), allocatable, intent(inout), optional :: lower(:), upper(:)
+    logical, intent(inout), optional :: physical
+    type(c_bound_info) :: info
+    real(real64), pointer :: side(:)
+    outcome = c_model_bound_inspect(info, c_handle(self), index - 1)
+    if (outcome /= neml2_ok) return
+    kind = info%kind
+    variable = info%variable + 1
+    call c_f_pointer(info%lower, side, [info%ncomponents])
+    if (present(lower)) lower = side
+    call c_f_pointer(info%upper, side, [info%ncomponents])
+    if (present(upper)) upper = side
+    if (present(physical)) physical = info%physical /= 0
+  end function do_model_bound_info
+
   ! begin generated: models
   ! The position of a variable among its kind; if there is none of this name, 0 and neml2_error_name.
   != model_variable_find: by_hand
@@ -1038,6 +1060,37 @@ contains
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine model_history_info
+
+  != model_bound_count -> count
+  ! Count the bounds of inputs and parameters that the artifact has: see the section on bounds.
+  subroutine model_bound_count(self, count, stat, errmsg)
+    class(neml2_model), intent(in) :: self
+    integer(int64), intent(inout) :: count
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = c_model_bound_count(count, c_handle(self))
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine model_bound_count
+
+  ! The kind, neml2_input or neml2_parameter, and the position of a variable, and its bounds component by component, which
+  ! are infinite where there is none.
+  != model_bound_info: by_hand
+  subroutine model_bound_info(self, index, kind, variable, stat, errmsg, lower, upper, physical)
+    class(neml2_model), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int32), intent(inout) :: kind
+    integer(int64), intent(inout) :: variable
+    real(real64), allocatable, intent(inout), optional :: lower(:), upper(:)
+    logical, intent(inout), optional :: physical
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    outcome = do_model_bound_info(self, index, kind, variable, lower, upper, physical)
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine model_bound_info
 
   ! Describe the model by a JSON document: see neml2_source_describe in neml2_capi.h.
   != model_describe -> text
@@ -3222,22 +3275,22 @@ module neml2_capi
   public :: neml2_abi_version, neml2_error_status, neml2_error_count, neml2_error_message, neml2_error_subject
   public :: neml2_get_error_message, neml2_get_error_subject, neml2_error_record, neml2_error_get, neml2_log_count
   public :: neml2_log_next, neml2_log_level_set, neml2_log_level_get, neml2_interrupt_set, neml2_source_describe
-  public :: neml2_ok, neml2_non_finite, neml2_not_converged, neml2_singular, neml2_error_argument, neml2_error_name
-  public :: neml2_error_missing, neml2_error_shape, neml2_error_dtype, neml2_error_file, neml2_error_artifact
-  public :: neml2_error_unsupported, neml2_error_runtime, neml2_error_memory, neml2_error_internal
-  public :: neml2_error_interrupted, neml2_cause_none, neml2_cause_libtorch_missing, neml2_cause_schema_unknown
-  public :: neml2_cause_matrix_singular, neml2_cause_of_host, neml2_float64, neml2_float32, neml2_int64, neml2_int32
-  public :: neml2_int16, neml2_int8, neml2_uint8, neml2_bool, neml2_float16, neml2_bfloat16, neml2_device_cpu
-  public :: neml2_device_cuda, neml2_device_opencl, neml2_runtime_auto, neml2_runtime_builtin, neml2_runtime_libtorch
-  public :: neml2_input, neml2_output, neml2_parameter, neml2_unknown, neml2_tangent, neml2_jvp, neml2_cotangent
-  public :: neml2_adjoint, neml2_parameter_adjoint, neml2_tridimensional, neml2_plane_strain, neml2_axisymmetrical
-  public :: neml2_generalised_plane_strain, neml2_plane_stress, neml2_uniaxial, neml2_beam, neml2_plane_beam
-  public :: neml2_shell, neml2_axisymmetrical_generalised_plane_strain, neml2_strain_of_law, neml2_strain_logarithmic
-  public :: neml2_strain_green_lagrange, neml2_strain_corotational, neml2_stress_pk1, neml2_stress_cauchy
-  public :: neml2_stress_pk2, neml2_stress_kirchhoff, neml2_output_first, neml2_input_first, neml2_report_status
-  public :: neml2_report_iterations, neml2_report_residual_norm, neml2_report_residual_history
-  public :: neml2_report_suggested_cut, neml2_report_rescue_solves, neml2_log_silent, neml2_log_warning
-  public :: neml2_log_info, neml2_log_debug, neml2_log_length
+  public :: neml2_ok, neml2_non_finite, neml2_not_converged, neml2_singular, neml2_out_of_bounds
+  public :: neml2_error_argument, neml2_error_name, neml2_error_missing, neml2_error_shape, neml2_error_dtype
+  public :: neml2_error_file, neml2_error_artifact, neml2_error_unsupported, neml2_error_runtime, neml2_error_memory
+  public :: neml2_error_internal, neml2_error_interrupted, neml2_cause_none, neml2_cause_libtorch_missing
+  public :: neml2_cause_schema_unknown, neml2_cause_matrix_singular, neml2_cause_of_host, neml2_float64
+  public :: neml2_float32, neml2_int64, neml2_int32, neml2_int16, neml2_int8, neml2_uint8, neml2_bool, neml2_float16
+  public :: neml2_bfloat16, neml2_device_cpu, neml2_device_cuda, neml2_device_opencl, neml2_runtime_auto
+  public :: neml2_runtime_builtin, neml2_runtime_libtorch, neml2_input, neml2_output, neml2_parameter, neml2_unknown
+  public :: neml2_tangent, neml2_jvp, neml2_cotangent, neml2_adjoint, neml2_parameter_adjoint, neml2_tridimensional
+  public :: neml2_plane_strain, neml2_axisymmetrical, neml2_generalised_plane_strain, neml2_plane_stress
+  public :: neml2_uniaxial, neml2_beam, neml2_plane_beam, neml2_shell, neml2_axisymmetrical_generalised_plane_strain
+  public :: neml2_strain_of_law, neml2_strain_logarithmic, neml2_strain_green_lagrange, neml2_strain_corotational
+  public :: neml2_stress_pk1, neml2_stress_cauchy, neml2_stress_pk2, neml2_stress_kirchhoff, neml2_output_first
+  public :: neml2_input_first, neml2_report_status, neml2_report_iterations, neml2_report_residual_norm
+  public :: neml2_report_residual_history, neml2_report_suggested_cut, neml2_report_rescue_solves, neml2_log_silent
+  public :: neml2_log_warning, neml2_log_info, neml2_log_debug, neml2_log_length
   ! end generated
 end module neml2_capi
 

@@ -55,6 +55,7 @@
  *   Tensors             arrays as handles: own, wrapped, shared, exchanged through DLPack
  *   Evaluation          of models over tensors of any batch shape: outputs, Jacobians, products
  *   Parameters, Options change material constants and the Newton solver
+ *   Bounds              where a law is valid, and what becomes of points beyond
  *   Solving yourself    your own Newton loop, or SNES or KINSOL, over the nonlinear systems of a model
  *   Log                 messages of the solvers and the loader: Newton's history, for example
  *   Interrupting        end a long evaluation, at Ctrl-C for example
@@ -165,7 +166,7 @@ NEML2_CAPI const char *neml2_version(void);
  * go on with it.
  * ------------------------------------------------------------------------------------------- */
 
-/** Status of a call. The first four are also the statuses of one material point. */
+/** Status of a call. Those that are not negative are also the statuses of one material point. */
 enum neml2_status {
   NEML2_OK = 0,
 
@@ -173,6 +174,7 @@ enum neml2_status {
   NEML2_NON_FINITE = 1,    /**< a value or a derivative is NaN or infinite, and was written as it is */
   NEML2_NOT_CONVERGED = 2, /**< a nonlinear solve did not converge, or met NaN; nothing was written */
   NEML2_SINGULAR = 3,      /**< the Jacobian of a nonlinear solve is singular; nothing was written */
+  NEML2_OUT_OF_BOUNDS = 4, /**< an input or a parameter is out of its bounds, see the section; nothing was written */
 
   /* Fatal: the request cannot be met. Nothing was changed, and every handle stays usable. */
   NEML2_ERROR_ARGUMENT = -1,    /**< a NULL argument, or a value out of its bounds */
@@ -532,6 +534,26 @@ typedef struct neml2_history_info {
  *  Threads: any. */
 NEML2_CAPI int32_t neml2_model_history_inspect(neml2_history_info *out, const neml2_model *model, int64_t index);
 
+/** Count the bounds of inputs and parameters that the artifact has: see the section on bounds.
+ *  Threads: any. */
+NEML2_CAPI int32_t neml2_model_bound_count(int64_t *out, const neml2_model *model);
+
+/** Bounds of one input or parameter, which hold component by component; a component that has none is infinite there. */
+typedef struct neml2_bound_info {
+  int64_t size;        /**< sizeof(neml2_bound_info) */
+  int64_t variable;    /**< the position of the input or parameter */
+  int64_t ncomponents; /**< numbers of one value */
+  const double *lower; /**< `ncomponents` numbers */
+  const double *upper; /**< `ncomponents` numbers */
+  int32_t kind;        /**< of the variable: NEML2_INPUT or NEML2_PARAMETER */
+  int32_t physical;    /**< 1: beyond them a value has no meaning; 0: the law is not valid there */
+} neml2_bound_info;
+
+/** Inspect bound `index`. The arrays are borrowed from `model`. A model with a hypothesis or a strain measure shows those
+ *  bounds of its law that are of its own inputs, and looks at all.
+ *  Threads: any. */
+NEML2_CAPI int32_t neml2_model_bound_inspect(neml2_bound_info *out, const neml2_model *model, int64_t index);
+
 /** Describe a model, as neml2_source_describe() does. `buffer`, `capacity` and `needed` as in
  *  neml2_error_message().
  *  Threads: any. */
@@ -573,7 +595,7 @@ NEML2_CAPI int32_t neml2_call_bind(neml2_call *call, int32_t role, const char *n
                                    int64_t point_stride);
 
 /** Evaluate `npoints` material points; 0 points need no bindings. Returns NEML2_OK, or the greatest status of any
- *  point, or an error. The outputs of points that are NEML2_NOT_CONVERGED or NEML2_SINGULAR are left as they were.
+ *  point, or an error. The outputs of points of a status above NEML2_NON_FINITE are left as they were.
  *  ARGUMENT if arrays overlap that must not; MISSING if an input is not bound, or nothing that could be written.
  *  Everything is checked before the first point. Results of earlier chunks of points can have been written only if a
  *  package itself fails (RUNTIME), memory ends (MEMORY), or a derivative is undefined for the numbers given, along the
@@ -624,7 +646,7 @@ NEML2_CAPI int32_t neml2_call_block_order_set(neml2_call *call, int32_t order);
 
 /** Quantities that an evaluation can report of each material point. */
 enum neml2_report_kind {
-  NEML2_REPORT_STATUS = 0,           /**< int32: NEML2_OK, NON_FINITE, NOT_CONVERGED or SINGULAR */
+  NEML2_REPORT_STATUS = 0,           /**< int32: NEML2_OK, NON_FINITE, NOT_CONVERGED, SINGULAR, ... */
   NEML2_REPORT_ITERATIONS = 1,       /**< int32: Newton steps made, over all implicit segments */
   NEML2_REPORT_RESIDUAL_NORM = 2,    /**< float64: last |r|, the greatest over the implicit segments; 0 without one */
   NEML2_REPORT_RESIDUAL_HISTORY = 3, /**< float64, `miters` values: |r| at the initial guess and after each step of
@@ -767,7 +789,7 @@ NEML2_CAPI void neml2_tensor_free(neml2_tensor **tensor);
  *  hold zeros. A NULL in `inputs` is a missing input. Inputs that are not row-major are copied. A handle in
  *  `parameters` that is not NULL replaces the stored value in this call. `report` (or NULL) receives an owned report.
  *  Returns a positive status if a point failed: `outputs` and `report` are filled all the same. The values of points
- *  that are NEML2_NOT_CONVERGED or NEML2_SINGULAR are NaN; values and derivatives of NEML2_NON_FINITE points are what
+ *  of a status above NEML2_NON_FINITE are NaN; values and derivatives of NEML2_NON_FINITE points are what
  *  was computed. Handles that stand in `outputs` or `*report` before are overwritten, not freed.
  *  Errors: MISSING, SHAPE, DTYPE, RUNTIME. Threads: any. */
 NEML2_CAPI int32_t neml2_model_forward(neml2_tensor *outputs[], neml2_report **report, const neml2_model *model,
@@ -868,6 +890,9 @@ NEML2_CAPI int32_t neml2_model_parameter_set(neml2_model *model, const char *nam
  *                             adapt, from solution to solution; the last one is of the equations of the step. Points
  *                             that are rescued are NEML2_OK, all others have the same bits as without. 100 is enough;
  *                             plug-ins have it
+ *   bounds           text     what becomes of points that are beyond bounds of validity: "off": nothing; "warn", the
+ *                             default: they are evaluated, and the log tells of them; "fail": they are
+ *                             NEML2_OUT_OF_BOUNDS. See the next section
  *   capsule          text     a folder, to which a call that fails is written for `neml2-capi replay`; empty, the
  *                             default, for nowhere. The environment variable NEML2_CAPI_CAPSULE names it, too
  *
@@ -877,7 +902,7 @@ NEML2_CAPI int32_t neml2_model_parameter_set(neml2_model *model, const char *nam
  *
  * A *capsule* is an .npz file, which numpy.load() reads: inputs, parameters, tangents and cotangents of a call, the
  * report of each point, and in capsule.json the options, the versions, the request, and the artifact with the size and
- * the CRC-32 of its metadata and packages. It is written if points are NON_FINITE, NOT_CONVERGED or SINGULAR, and for
+ * the CRC-32 of its metadata and packages. It is written if a point is not NEML2_OK, and for
  * RUNTIME, UNSUPPORTED and INTERNAL while packages run; a solve of yours writes none. Of more than 10000 points it
  * holds those that failed. The folder is made, no file is overwritten, and a process writes at most 16 to a folder. If
  * a capsule cannot be written, the log says why, and no result changes.
@@ -916,6 +941,27 @@ NEML2_CAPI int32_t neml2_model_option_set_text(neml2_model *model, const char *n
 /** Read a text. Borrowed, never freed.
  *  Errors: NAME. Threads: any. */
 NEML2_CAPI int32_t neml2_model_option_get_text(const char **out, const neml2_model *model, const char *name);
+
+/* ---------------------------------------------------------------------------------------------
+ * Bounds
+ *
+ * An artifact may say where its law is valid, and which values have a meaning at all: a lower and an upper bound of each
+ * component of an input or a parameter. `neml2-capi compile --bounds` and neml2_capi.export write them, into bounds.json
+ * beside metadata.json. Each evaluation looks at them, at the values that the law is given: history `x~1`, values of
+ * parameters, and strains that a hypothesis or a strain measure gives the law, too. A value on a bound is within it, and
+ * NaN is NEML2_NON_FINITE.
+ *
+ * Beyond bounds of validity the option `bounds` decides: nothing, a warning in the log, or the status NEML2_OUT_OF_BOUNDS
+ * of each point that is beyond. Beyond physical bounds a point has that status whatever the option. Such points are not
+ * evaluated, and all others are. The message of the error, or the record of the channel "bounds", names the variable, the
+ * first point, its value and the bound. The log has a bound for the first, the second, the fourth evaluation that goes
+ * beyond it, and so on. The suggested cut is 0.5 if a smaller step may mend that: of inputs that are no history.
+ *
+ * neml2_model_parameter_set() refuses a value beyond physical bounds, and beyond bounds of validity if the option says
+ * "fail" (ARGUMENT). In a solve of your own the systems have all points, and the end tells those that are beyond. Tensors
+ * and arrays on a device are evaluated without a look at bounds; with "fail", or physical bounds, they are UNSUPPORTED.
+ * Artifacts without bounds cost nothing.
+ * ------------------------------------------------------------------------------------------- */
 
 /* ---------------------------------------------------------------------------------------------
  * Solving yourself
@@ -1060,7 +1106,7 @@ NEML2_CAPI int32_t neml2_solve_run(neml2_tensor *outputs[], neml2_report **repor
  * The channels are NEML2's: "newton" (a warning if points fail; INFO has a line for each solve, and DEBUG for each
  * iteration), "linear" (Krylov solvers), "substep", "model" (what was loaded), "tensor" (copies of arrays that cannot
  * be read in place) and "driver" (for drivers through time, as the Python package has one; the library logs nothing to
- * it). "all" means all of them. The environment variable NEML2_LOGS sets the levels to begin with, for example
+ * it); and "bounds" (values beyond bounds of validity). "all" means all of them. The environment variable NEML2_LOGS sets the levels to begin with, for example
  * "all=info,substep=debug"; without it they are NEML2_LOG_WARNING. Mistakes in it become records of "model".
  *
  * There is one queue for the process, of one megabyte: when it is full the oldest records are forgotten, and a record

@@ -879,6 +879,13 @@ struct History {
   std::string current; /**< `x`, of the inputs: a force */
 };
 
+/** The bounds of an input or a parameter, component by component, infinite if there is none: see neml2_bound_info. */
+struct Bound {
+  std::string variable;
+  bool physical; /**< whether a value beyond has no meaning; else the law is not valid there */
+  std::vector<double> lower, upper;
+};
+
 /** A solver option: a number with its bounds, or a text with its choices. */
 struct Option {
   std::string name;
@@ -955,6 +962,19 @@ class Model {
       const neml2_history_info of = detail::inspected(neml2_model_history_inspect, get(), i);
       list.push_back({name(NEML2_INPUT, of.input), of.age, of.output < 0 ? "" : name(NEML2_OUTPUT, of.output),
                       of.current < 0 ? "" : name(NEML2_INPUT, of.current)});
+    }
+    return list;
+  }
+
+  /** Where the law is valid: the bounds of inputs and parameters. */
+  std::vector<Bound> bounds() const {
+    std::vector<Bound> list;
+    for (int64_t i = 0, n = detail::made(neml2_model_bound_count, get()); i < n; ++i) {
+      const neml2_bound_info of = detail::inspected(neml2_model_bound_inspect, get(), i);
+      list.push_back({name(of.kind, of.variable),
+                      of.physical != 0,
+                      {of.lower, of.lower + of.ncomponents},
+                      {of.upper, of.upper + of.ncomponents}});
     }
     return list;
   }

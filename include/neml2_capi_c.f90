@@ -8,11 +8,12 @@ module neml2_capi_c
   implicit none(type, external)
   public
 
-  ! Status of a call. The first four are also the statuses of one material point.
+  ! Status of a call. Those that are not negative are also the statuses of one material point.
   integer(int32), parameter, public :: neml2_ok = 0
   integer(int32), parameter, public :: neml2_non_finite = 1
   integer(int32), parameter, public :: neml2_not_converged = 2
   integer(int32), parameter, public :: neml2_singular = 3
+  integer(int32), parameter, public :: neml2_out_of_bounds = 4
   integer(int32), parameter, public :: neml2_error_argument = -1
   integer(int32), parameter, public :: neml2_error_name = -2
   integer(int32), parameter, public :: neml2_error_missing = -3
@@ -188,6 +189,16 @@ module neml2_capi_c
     integer(int64) :: current = 0
   end type c_history_info
 
+  type, bind(c) :: c_bound_info
+    integer(int64) :: size = 48
+    integer(int64) :: variable = 0
+    integer(int64) :: ncomponents = 0
+    type(c_ptr) :: lower = c_null_ptr
+    type(c_ptr) :: upper = c_null_ptr
+    integer(int32) :: kind = 0
+    integer(int32) :: physical = 0
+  end type c_bound_info
+
   type, bind(c) :: c_tensor_info
     integer(int64) :: size = 56
     type(c_ptr) :: data = c_null_ptr
@@ -326,6 +337,17 @@ module neml2_capi_c
     integer(int32) function c_model_history_inspect(out, model, index) bind(c, name="neml2_model_history_inspect")
       import
       type(c_history_info), intent(inout), optional :: out
+      type(c_ptr), value :: model
+      integer(int64), value :: index
+    end function
+    integer(int32) function c_model_bound_count(out, model) bind(c, name="neml2_model_bound_count")
+      import
+      integer(int64), intent(inout), optional :: out
+      type(c_ptr), value :: model
+    end function
+    integer(int32) function c_model_bound_inspect(out, model, index) bind(c, name="neml2_model_bound_inspect")
+      import
+      type(c_bound_info), intent(inout), optional :: out
       type(c_ptr), value :: model
       integer(int64), value :: index
     end function

@@ -307,7 +307,9 @@ int32_t neml2_call_run(neml2_call* call, int64_t npoints) {
     if (bound.on_device) return run_on_device(bound, npoints);
     require_plan(bound, npoints, 1);
     if (npoints == 0) return std::int32_t{NEML2_OK};
-    return conclude(bound.plan->run(bound.bindings, bound.workspace), *bound.model, bound.bindings);
+    const model::Tally tally = bound.plan->run(bound.bindings, bound.workspace);
+    model::log_exceeded(*bound.model, tally.exceeded, npoints, 1);
+    return conclude(tally, *bound.model, bound.bindings);
   });
 }
 
@@ -349,6 +351,7 @@ int32_t neml2_call_run_steps(int64_t* made, neml2_call* call, int64_t npoints, i
       model::Transient transient(*bound.plan, bound.bindings);
       const model::Tally tally = transient.run(bound.workspace);
       count = transient.made();
+      model::log_exceeded(*bound.model, transient.exceeded(), npoints, nsteps);
       if (count < nsteps) status = conclude(tally, *bound.model, transient.at(count));
     }
     bound.workspace.forget();
@@ -369,7 +372,7 @@ int32_t neml2_solve_begin_call(neml2_solve** out, const neml2_call* call, int64_
     model::Snapshot snapshot;
     its.model->take(snapshot);
     complete(its, npoints, snapshot, bindings);
-    *out = opened<neml2_solve>(model::Solve(its.routes, std::move(bindings), snapshot.options));
+    *out = opened<neml2_solve>(its.routes, std::move(bindings), snapshot.options);
   });
 }
 

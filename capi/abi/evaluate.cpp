@@ -112,6 +112,7 @@ std::int32_t conclude_on_device(const model::DeviceResults& results, std::int64_
 std::int32_t evaluate_on_device(const Request& request, const Model& target, const model::Options& options,
                                 const Dims& batch, const Arguments& given, const Arguments& promoted,
                                 const Arguments& tangents, const Arguments& cotangents) {
+  model::require_no_bounds(target, options);
   const bool of_parameters = request.kind == Kind::parameter;
   model::DeviceRequest asked;
   asked.batch = batch;
@@ -184,6 +185,7 @@ std::int32_t evaluate(const Request& request) {
 
   if (bindings.points > 0) bindings.copies = inputs_to_copy(target, bindings, options.miters());
   const model::Tally tally = model::evaluate(*use->routes, options, bindings);
+  model::log_exceeded(target, tally.exceeded, bindings.points, 1);
   for (const Part part : {Part::adjoint, Part::parameter_adjoint})
     for (std::size_t i = 0; i < found.tensors[part].size(); ++i)
       if (Tensor& adjoint = found.tensors[part][i]; target.is_compiled(part, i))

@@ -123,6 +123,23 @@ int32_t neml2_model_history_inspect(neml2_history_info* out, const neml2_model* 
   });
 }
 
+int32_t neml2_model_bound_count(int64_t* out, const neml2_model* model) {
+  return shared(model, "model", [&](auto& its) { required(out, "out") = std::ssize(its.value->bounds()); });
+}
+
+int32_t neml2_model_bound_inspect(neml2_bound_info* out, const neml2_model* model, int64_t index) {
+  return shared(model, "model", [&](auto& its) {
+    const model::Bound& bound = entry_of(its.value->bounds(), index, "The model", "bounds");
+    write_sized(out, {.size = 0,
+                      .variable = static_cast<std::int64_t>(bound.variable),
+                      .ncomponents = std::ssize(bound.lower),
+                      .lower = bound.lower.data(),
+                      .upper = bound.upper.data(),
+                      .kind = static_cast<std::int32_t>(bound.kind),
+                      .physical = bound.physical});
+  });
+}
+
 int32_t neml2_model_describe(char* buffer, int64_t capacity, int64_t* needed, const neml2_model* model) {
   return shared(model, "model", [&](auto& its) {
     return copy_text(artifact::describe(its.value->metadata()), buffer, capacity, needed);

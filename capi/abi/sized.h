@@ -23,6 +23,8 @@ inline constexpr std::size_t first_size<neml2_derivative_info> = 48;
 template <>
 inline constexpr std::size_t first_size<neml2_history_info> = 40;
 template <>
+inline constexpr std::size_t first_size<neml2_bound_info> = 48;
+template <>
 inline constexpr std::size_t first_size<neml2_tensor_info> = 56;
 template <>
 inline constexpr std::size_t first_size<neml2_option_info> = 40;

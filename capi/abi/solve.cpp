@@ -36,7 +36,7 @@ std::unique_ptr<SolveObject> begin(const neml2_model* handle, neml2_tensor* cons
     add_result(tensors->outputs, batch, true, outputs[i], bindings.outputs[i]);
   tensors->report = bind_report(*target, batch, options, bindings);
 
-  auto solve = std::make_unique<SolveObject>(model::Solve(use->routes, std::move(bindings), options));
+  auto solve = std::make_unique<SolveObject>(use->routes, std::move(bindings), options);
   solve->tensors = std::move(tensors);
   return solve;
 }
@@ -54,6 +54,7 @@ std::int32_t end(neml2_tensor** outputs, neml2_report** report, SolveObject& sol
     if (report)
       *report = Owned<neml2_report>(finished(std::move(tensors.report), *tensors.model, tensors.batch)).release();
   }
+  model::log_exceeded(solve.value.model(), tally.exceeded, solve.value.points(), 1);
   return conclude(tally, solve.value.model(), solve.value.bindings());
 }
 

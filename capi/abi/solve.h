@@ -14,7 +14,8 @@ struct SystemObject {
 };
 
 struct SolveObject {
-  explicit SolveObject(model::Solve begun) : value(std::move(begun)) {}
+  SolveObject(std::shared_ptr<const model::Routes> routes, model::Bindings bindings, const model::Options& options)
+      : value(std::move(routes), std::move(bindings), options) {}
   SolveObject(const SolveObject&) = delete;
 
   model::Solve value;

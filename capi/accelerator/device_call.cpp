@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "capi/base/error.h"
+#include "capi/evaluation/bounded.h"
 
 namespace neml2_capi::accelerator {
 namespace {
@@ -222,6 +223,7 @@ void DeviceCall::run(const model::Bindings& bindings, const model::Snapshot& sna
   text_->require_same_process();
   text_->gives(request, snapshot.options);
   require_given(request, bindings);
+  model::require_no_bounds(model_, snapshot.options);
   const std::int64_t item = itemsize(sizes_.real),
                      size = text_->points_at_once(snapshot.options, request, bindings.points);
   const bool with_tangent = needs_tangent(request), vary = upload_parameters(bindings, snapshot);

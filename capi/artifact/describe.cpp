@@ -86,6 +86,7 @@ static void write_json(JsonWriter& out, const TypedParameter& parameter) {
   });
 }
 
+NML2_MEMBERS(Bound, variable, physical, lower, upper)
 NML2_MEMBERS(SolverConfig, atol, rtol, miters, ls_type, ls_max_iters, ls_cutback, ls_c, substep_del_tol)
 NML2_MEMBERS(Aliases, inputs, outputs, parameters)
 
@@ -116,6 +117,7 @@ std::string describe(const Metadata& metadata) {
     out.member("parameter_derivatives", metadata.parameter_derivatives);
     out.member("solver", metadata.solver);
     out.member("aliases", metadata.aliases);
+    out.member("bounds", metadata.bounds);
   });
   return out.take();
 }

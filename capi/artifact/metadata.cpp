@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -14,6 +15,7 @@
 #include "capi/archive/files.h"
 #include "capi/artifact/field.h"
 #include "capi/artifact/locate.h"
+#include "capi/artifact/readers.h"
 #include "capi/artifact/schema.h"
 #include "capi/base/json_document.h"
 #include "capi/base/limits.h"
@@ -33,15 +35,14 @@ struct Document {
   std::uint32_t checksum;
 };
 
-Document read_json(const fs::path& path) {
+Document read_json(const fs::path& path, const char* remedy) {
   std::optional<archive::FileBytes> file;
   const auto content = archive::mounted(path);
   if (!content) file.emplace(path, limits::json_bytes);
   try {
     return Document(content ? *content : file->view());
   } catch (const JsonError& error) {
-    throw Error(NEML2_ERROR_ARTIFACT, path.string(),
-                join(path.string(), " is not JSON: ", error.what(), ". Compile the model again with neml2-compile."));
+    throw Error(NEML2_ERROR_ARTIFACT, path.string(), join(path.string(), " is not JSON: ", error.what(), ". ", remedy));
   }
 }
 
@@ -155,11 +156,33 @@ void require_packages(const Metadata& metadata) {
                          "] of the metadata names, is missing. Copy or compile the artifact again."));
 }
 
+// Returns the numbers of one side, `open` for each that is null.
+std::vector<double> read_side(const Field& field, double open) {
+  std::vector<double> side;
+  for (const Field& each : field.list()) side.push_back(each.is_null() ? open : each.number());
+  if (side.empty()) throw field.error("is empty.");
+  return side;
+}
+
+Bound read_bound(const Field& field) {
+  Bound bound;
+  bound.variable = field["variable"].text();
+  bound.physical = read_choice<bool>(field["kind"], {{"validity", false}, {"physical", true}});
+  bound.lower = read_side(field["lower"], -std::numeric_limits<double>::infinity());
+  bound.upper = read_side(field["upper"], std::numeric_limits<double>::infinity());
+  for (std::size_t i = 0; i < std::max(bound.lower.size(), bound.upper.size()); ++i) {
+    const double lower = bound.lower[std::min(i, bound.lower.size() - 1)];
+    const double upper = bound.upper[std::min(i, bound.upper.size() - 1)];
+    if (!(lower <= upper)) throw field.error(join("has the lower bound ", lower, " above the upper one, ", upper, "."));
+  }
+  return bound;
+}
+
 Metadata read_artifact(const fs::path& path, const std::string& device, const std::string& dtype) {
   const std::string family = device_family(device);
   const fs::path metadata_path = find_metadata(path, family);
   const std::string file = metadata_path.string();
-  const Document read = read_json(metadata_path);
+  const Document read = read_json(metadata_path, "Compile the model again with neml2-compile.");
   const Field document(file, read.tree.root());
 
   Metadata metadata = read_by(reader_of(document), document);
@@ -173,10 +196,22 @@ Metadata read_artifact(const fs::path& path, const std::string& device, const st
   metadata.kernels_only = has_only_kernels(metadata);
   if (!metadata.kernels_only) require_packages(metadata);
   metadata.file = metadata_path;
+  metadata.bounds = read_bounds(folder);
   return metadata;
 }
 
 }  // namespace
+
+std::vector<Bound> read_bounds(const fs::path& folder) {
+  const fs::path path = folder / "bounds.json";
+  if (!archive::is_file(path)) return {};
+  const std::string file = path.string();
+  const Document read = read_json(path, "Write it again with neml2-capi bounds.");
+  const Field document(file, read.tree.root());
+  if (const Field version = document["version"]; version.integer() != 1)
+    throw version.error(join("is ", version.integer(), "; this version reads 1."), NEML2_ERROR_UNSUPPORTED);
+  return document["bounds"].each(read_bound);
+}
 
 std::vector<std::string> packages_of(const Metadata& metadata) {
   std::vector<std::string> all;

@@ -153,6 +153,14 @@ struct Parameter {
   std::vector<double> values;
 };
 
+// Where a law is valid, or which values have a meaning: bounds of an input or a parameter, by its name at the boundary.
+struct Bound {
+  std::string variable;
+  bool physical = false;
+  // One for each component, or one for all; infinite if there is none.
+  std::vector<double> lower, upper;
+};
+
 struct SolverConfig {
   double atol = 1e-10;
   double rtol = 1e-8;
@@ -186,6 +194,7 @@ struct Metadata {
   std::vector<Pair> parameter_derivatives;
   SolverConfig solver;
   Aliases aliases;
+  std::vector<Bound> bounds;
   std::shared_ptr<const archive::Mount> content;  // of an artifact in memory: what `file` and `leaf` are in
 };
 
@@ -213,6 +222,10 @@ std::vector<std::string> packages_of(const Metadata& metadata);
 // graphs of its kernels. It is the same for kernels that are built for other processors. Throws NEML2_ERROR_FILE or
 // NEML2_ERROR_ARTIFACT if one of these files is missing or damaged.
 std::string checksum(const Metadata& metadata);
+
+// Reads bounds.json of the folder, which `neml2-capi` writes beside the metadata; no file: no bounds. Throws
+// NEML2_ERROR_FILE if it cannot be read, NEML2_ERROR_ARTIFACT if it is not what it should be.
+std::vector<Bound> read_bounds(const std::filesystem::path& folder);
 
 // Returns the metadata as a JSON document whose keys are the members of Metadata.
 std::string describe(const Metadata& metadata);

@@ -16,8 +16,8 @@ namespace neml2_capi::log {
 namespace {
 
 constexpr const char* environment = "NEML2_LOGS";
-constexpr std::array<const char*, num_channels> channel_names = {"newton", "linear", "substep",
-                                                                 "model",  "tensor", "driver"};
+constexpr std::array<const char*, num_channels> channel_names = {"newton", "linear", "substep", "model",
+                                                                 "tensor", "driver", "bounds"};
 // NEML2's names of the levels.
 constexpr std::pair<const char*, Level> level_names[] = {
     {"silent", Level::silent},   {"off", Level::silent},   {"none", Level::silent}, {"0", Level::silent},
@@ -133,7 +133,8 @@ class Queue {
       add({Level::warning, Channel::model,
            join("The environment variable ", environment, " holds ", misunderstood,
                 ", which is left out. Expected channel=level, with commas between several; the channels are all, "
-                "newton, linear, substep, model, tensor, driver, and the levels silent, warning, info, debug.")});
+                "newton, linear, substep, model, tensor, driver, bounds, and the levels silent, warning, info, "
+                "debug.")});
     for (std::size_t channel = 0; channel < num_channels; ++channel)
       store(static_cast<Channel>(channel), said[channel].value_or(of_all.value_or(Level::warning)));
     read_ = true;  // last, so that the next use tries again after a lack of memory

@@ -22,8 +22,8 @@ enum class Level : std::int32_t {
   debug = NEML2_LOG_DEBUG
 };
 
-enum class Channel : std::size_t { newton, linear, substep, model, tensor, driver };
-inline constexpr std::size_t num_channels = 6;
+enum class Channel : std::size_t { newton, linear, substep, model, tensor, driver, bounds };
+inline constexpr std::size_t num_channels = 7;
 
 const char* name_of(Channel channel);
 std::optional<Channel> channel_named(std::string_view name);

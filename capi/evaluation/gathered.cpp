@@ -27,8 +27,22 @@ Gathered::Gathered(const Model& model, const Bindings& of, Vector<std::int64_t> 
   for_each_result(model, of, [&](const Points& all, const Variable& variable, Part part, std::size_t i) {
     bindings.of(part)[i] = add(variable, all, false);
   });
-  for (const int kind : {NEML2_REPORT_RESIDUAL_NORM, NEML2_REPORT_RESIDUAL_HISTORY, NEML2_REPORT_SUGGESTED_CUT})
+  for (const int kind : {NEML2_REPORT_RESIDUAL_NORM, NEML2_REPORT_RESIDUAL_HISTORY, NEML2_REPORT_SUGGESTED_CUT,
+                         NEML2_REPORT_RESCUE_SOLVES})
     if (of.report[kind].data) add_report(kind, kind == NEML2_REPORT_RESIDUAL_HISTORY ? Dims{miters} : Dims());
+}
+
+void Gathered::add_slopes_and_guesses(const Model& model, const Bindings& of) {
+  for (const Slope& slope : of.slopes) {
+    const std::int64_t rows = model.variables(Kind::input)[slope.input].point_shape.product(),
+                       columns = model.variables(slope.kind)[slope.variable].point_shape.product();
+    Slope own = slope;
+    if (slope.array.data && !is_one_value(slope.array))
+      own.array = gather({"", "", model.dtype(), {rows, columns}, 0}, slope.array);
+    bindings.slopes.push_back(own);
+  }
+  for (std::size_t k = 0; k < of.guesses.size(); ++k)
+    bindings.guesses.push_back(of.guesses[k].data ? gather(model.variables(Kind::unknown)[k], of.guesses[k]) : Points());
 }
 
 // A result, which goes back to `all`.

@@ -14,6 +14,9 @@ class Gathered {
   // in `of`, status and iterations in any case. `miters` is the length of a history.
   Gathered(const Model& model, const Bindings& of, Vector<std::int64_t> points, Wanted wanted, std::int64_t miters);
 
+  // Copies derivatives of inputs, and guesses of solutions, too.
+  void add_slopes_and_guesses(const Model& model, const Bindings& of);
+
   std::int64_t point(std::size_t i) const { return points_[i]; }
   std::int32_t status(std::size_t i) const { return number(NEML2_REPORT_STATUS, i); }
   std::int32_t iterations(std::size_t i) const { return number(NEML2_REPORT_ITERATIONS, i); }

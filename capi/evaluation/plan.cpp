@@ -25,9 +25,12 @@ Plan::Plan(const Routes& routes, const Options& options, const Request& request)
       chosen_(routes.choose(request_, options_)),
       rescue_(options_.rescue() > 0 && chosen_.solves() && !request_.slopes ? std::optional<Rescue>(chosen_)
                                                                             : std::nullopt),
+      bounded_(within_bounds(), model(), options_),
       threads_(threads_for(options_, request_.points)),
       chunk_(route().chunk_size(options_, request_)) {
   route().check(options_, request_.points);
+  // What the route evaluates by plans of its own has been looked at. A layer around a law leaves that to the law.
+  if (!model().is_around_another()) options_ = options_.with_bounds_checked();
 }
 
 // Several threads get several chunks each, of an amount of work beside which it is little to begin and end one, and of

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "capi/evaluation/bounded.h"
 #include "capi/evaluation/rescue.h"
 #include "capi/evaluation/routes.h"
 
@@ -14,11 +15,17 @@ class Plan {
   // Throws NEML2_ERROR_SHAPE or _UNSUPPORTED if the points cannot be evaluated. The routes must outlive it.
   Plan(const Routes& routes, const Options& options, const Request& request);
 
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
   const Model& model() const { return routes_.model(); }
   const Routes& routes() const { return routes_; }
   const Options& options() const { return options_; }
   const Request& request() const { return request_; }
-  const Route& route() const { return rescue_ ? *rescue_ : chosen_; }
+  const Route& route() const {
+    if (bounded_.is_needed()) return bounded_;
+    return within_bounds();
+  }
   int threads() const { return threads_; }
 
   // Evaluates bindings that ask for this request, and have passed inputs_to_copy(), with a workspace that holds nothing
@@ -31,12 +38,17 @@ class Plan {
 
  private:
   std::int64_t chunk_size() const;
+  const Route& within_bounds() const {
+    if (rescue_) return *rescue_;
+    return chosen_;
+  }
 
   const Routes& routes_;
   Options options_;
   Request request_;
   const Route& chosen_;
   std::optional<Rescue> rescue_;  // around it, if the options ask for that
+  Bounded bounded_;               // around these, if there are bounds
   int threads_;
   Route::ChunkSize chunk_;
 };

@@ -68,6 +68,7 @@ Solve::Solve(std::shared_ptr<const Routes> routes, Bindings bindings, const Opti
   bindings_.copies.assign(bindings_.inputs.size(), false);
   own(bindings_.inputs, Kind::input);
   own(bindings_.parameters, Kind::parameter);
+  bad_ = BoundsCheck(routes_->model(), options).find(bindings_, {0, points()}, exceeded_);
   route_.fill(chunk_, plan_, bindings_, 0, points());
 }
 
@@ -146,11 +147,17 @@ Tally Solve::finish() {
     throw Error(NEML2_ERROR_ARGUMENT, "solve",
                 "The solve is not at its end: call neml2_solve_next until it gives NULL for the system.");
   const Derived derived = route_.derive(chunk_, bindings_, blocks_);
+  for (const BoundsCheck::Bad& each : bad_) {
+    const auto p = static_cast<std::size_t>(each.point);
+    chunk_.reports.status[p] = NEML2_OUT_OF_BOUNDS;
+    chunk_.reports.suggested_cut[p] = each.is_of_step ? 0.5 : 1.0;
+  }
   clear_sums(routes_->model(), bindings_);
   route_.write(chunk_, bindings_, derived);
   tally.solved_by_caller = true;
   tally.add(chunk_.reports.status, chunk_.reports.iterations, chunk_.reports.residual_norm, 0);
   tally.note(chunk_.non_finite);
+  tally.exceeded = exceeded_;
   return tally;
 }
 

@@ -45,6 +45,8 @@ class Solve {
   std::size_t unknowns_ = 0;      // of the implicit segments before the current one
   std::optional<FlatSystem> system_;
   bool accepted_ = false;
+  Vector<Exceeded> exceeded_;  // bounds
+  Vector<BoundsCheck::Bad> bad_;
 };
 
 }  // namespace neml2_capi::model

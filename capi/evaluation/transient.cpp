@@ -241,9 +241,10 @@ std::int64_t Transient::end_of_range(const Options& options, const Bindings& bin
 
 Tally Transient::run(Workspace& workspace) {
   run_all(workspace);
+  exceeded_ = std::move(all_.exceeded);
   Tally tally = std::move(tally_);
   tally.count[NEML2_OK] = first_.points;
-  for (std::int32_t status = NEML2_NON_FINITE; status <= NEML2_SINGULAR; ++status)
+  for (std::int32_t status = NEML2_NON_FINITE; status < num_statuses; ++status)
     tally.count[NEML2_OK] -= tally.count[status];
   const bool keeps_last = !last_.empty() || std::ranges::any_of(carried_, is_in_place) ||
                           std::ranges::any_of(carried_slopes_, [](const CarriedSlope& each) {
@@ -260,20 +261,32 @@ void Transient::run_all(Workspace& workspace) {
   // Capsules and the log of solves are about all points of a step.
   if (plan_.options().capsule() || log::on(log::Channel::newton, log::Level::info)) return run_step_by_step(workspace);
   const std::int64_t size = chunk_size(plan_.options(), plan_.request()).most;
-  Chunks(plan_, *this, first_, size).run(plan_.threads(), workspace);
+  all_ = Chunks(plan_, *this, first_, size).run(plan_.threads(), workspace);
 }
 
 void Transient::run_step_by_step(Workspace& workspace) {
+  all_ = {};
   Bindings bindings = first_;
   bindings.steps = 1;
   for (std::int64_t step = 0; step < made(); ++step) {
     go_to(step, bindings);
     workspace.forget();
-    note(step, plan_.run(bindings, workspace));
+    Tally tally = plan_.run(bindings, workspace);
+    keep(step, tally.exceeded, all_);
+    note(step, tally);
   }
 }
 
-void Transient::run(const Plan& plan, const Bindings& first, const Range& range, Workspace& workspace, Tally&) const {
+// Keeps the bounds that a step went beyond.
+void Transient::keep(std::int64_t step, Vector<Exceeded>& exceeded, Tally& all) {
+  for (Exceeded& each : exceeded) {
+    each.step = step;
+    add(all.exceeded, each);
+  }
+}
+
+void Transient::run(const Plan& plan, const Bindings& first, const Range& range, Workspace& workspace,
+                    Tally& all) const {
   Bindings bindings = first;
   for (std::int64_t step = 0; step < steps_ && step <= end_.load(std::memory_order_relaxed); ++step) {
     interrupt::check();
@@ -282,6 +295,7 @@ void Transient::run(const Plan& plan, const Bindings& first, const Range& range,
     clear_rescues(bindings, range.begin, range.points);
     Tally tally;
     plan.route().run(plan, bindings, range, workspace, tally);
+    keep(step, tally.exceeded, all);
     note(step, tally);
   }
 }

@@ -22,6 +22,8 @@ class Transient final : public Route {
   Tally run(Workspace& workspace);
   // The number of steps that all points made with NEML2_OK.
   std::int64_t made() const { return end_.load(std::memory_order_relaxed); }
+  // The bounds that the run went beyond, in all steps.
+  const Vector<Exceeded>& exceeded() const { return exceeded_; }
   // The arrays of a step.
   Bindings at(std::int64_t step) const;
 
@@ -76,6 +78,7 @@ class Transient final : public Route {
   bool is_carried(const Place& result) const;
   static bool is_in_place(const Carried& carried);
   void go_to(std::int64_t step, Bindings& bindings) const;
+  static void keep(std::int64_t step, Vector<Exceeded>& exceeded, Tally& all);
   void note(std::int64_t step, const Tally& tally) const;
   void run_all(Workspace& workspace);
   void run_step_by_step(Workspace& workspace);
@@ -88,6 +91,8 @@ class Transient final : public Route {
   std::vector<Place> moving_;           // with a step stride
   std::vector<Place> last_;             // written in the last step only
   std::int64_t steps_, bytes_per_point_ = 1;
+  Tally all_;  // of all steps, as far as they are kept
+  Vector<Exceeded> exceeded_;
 
   mutable std::atomic<std::int64_t> end_;  // the first step that was not good, as far as is known
   mutable locks::FreedMutex mutex_;        // guards the tally of that step

@@ -29,6 +29,7 @@ class LawArrays {
   // Binds room for a result of the law.
   void ask(Part part, std::size_t index);
   Tally evaluate(const Options& options);
+  const Bindings& bindings() const { return memory_.bindings; }
 
   // Tells whether a result was asked for.
   bool has(Part part, std::size_t index) const { return memory_.bindings.of(part)[index].data != nullptr; }

@@ -56,8 +56,9 @@ class Evaluation {
         free_(reduction.hypothesis().free),
         bindings_(bindings),
         range_(range),
-        options_(plan.options().in_one_thread()),
+        options_(plan.options().in_one_thread().with_bounds_checked()),
         law_(law.model()),
+        check_(law_, plan.options()),
         memory_(memory),
         arrays_(law, reduction, bindings, range, memory) {}
 
@@ -104,11 +105,14 @@ class Evaluation {
     if (has_products) {
       add(own.report[NEML2_REPORT_ITERATIONS], memory_.iterations, 1, sizeof(std::int32_t));
       add(own.report[NEML2_REPORT_RESIDUAL_NORM], memory_.norms, 1, sizeof(double));
+    }
+    if (has_products || check_.is_needed()) {
       if (!free_.empty()) add(own.outputs[free], memory_.free, std::ssize(free_), sizeof(Scalar));
     }
     Counts counts;
     lanes_->run(own, options_.newton(), asked_of_lanes(plan_.request(), reduction_, law_), range_.begin,
                 range_.begin + range_.points, counts);
+    if (check_.is_needed()) look_at_bounds(own, free);
     Vector<std::size_t> open;
     if (!has_products && counts.count[NEML2_OK] > 0)
       tally_.add(NEML2_OK, counts.first[NEML2_OK], counts.count[NEML2_OK]);
@@ -130,6 +134,28 @@ class Evaluation {
       }
     }
     return open;
+  }
+
+  // Looks at what the law was given in lanes. No point fails there for its bounds: see lanes_for().
+  void look_at_bounds(const Bindings& own, std::size_t free) {
+    numbers_.clear();
+    at_free_.clear();
+    for (std::int64_t p = range_.begin; p < range_.begin + range_.points; ++p) {
+      if (*reinterpret_cast<const std::int32_t*>(point(own.report[NEML2_REPORT_STATUS], p, 4)) != NEML2_OK) continue;
+      numbers_.push_back(p);
+      for (std::size_t k = 0; k < free_.size(); ++k)
+        at_free_.push_back(
+            static_cast<double>(reinterpret_cast<const Scalar*>(point(own.outputs[free], p, sizeof(Scalar)))[k]));
+    }
+    if (numbers_.empty()) return;
+    arrays_.take(numbers_);
+    arrays_.give(Part::input, reduction_.strain(), free_.empty() ? nullptr : &at_free_);
+    Vector<Exceeded> exceeded;
+    check_.find(arrays_.bindings(), {0, std::ssize(numbers_)}, exceeded);
+    for (Exceeded& each : exceeded) {
+      each.point = numbers_[static_cast<std::size_t>(each.point)];
+      model::add(tally_.exceeded, each);
+    }
   }
 
   // Begins at the free strains of the step before; at zero if there are none.
@@ -193,7 +219,7 @@ class Evaluation {
       keep_iterates(each, row);
       return true;
     }
-    if (free_.empty()) return write(each, row, nullptr);
+    if (free_.empty()) return accept(each, row, nullptr);
     const Scalar* stress = law_row(Part::output, reduction_.stress(), row);
     const Inverse inverse(law_row(Part::block, static_cast<std::size_t>(reduction_.tangent()), row), free_);
     double residual = 0, greatest = 0, strain = 0, correction = 0;
@@ -211,7 +237,7 @@ class Evaluation {
     const bool small = residual <= tight * greatest || (inverse.exists() && correction <= tight * strain);
     const bool stalled = residual >= 0.5 * each.residual &&
                          (residual <= loose * greatest || (inverse.exists() && correction <= loose * strain));
-    if (small || stalled) return write(each, row, &inverse);
+    if (small || stalled) return accept(each, row, &inverse);
     if (status == NEML2_NON_FINITE || !std::isfinite(residual)) {
       each.status = NEML2_NON_FINITE;
       return write(each, row, &inverse);
@@ -224,6 +250,20 @@ class Evaluation {
     each.cuts = 0;
     for (std::size_t k = 0; k < free_.size(); ++k) each.now[k] += step[k];
     return false;
+  }
+
+  // Writes the results of a point, if what the law was given is within bounds.
+  bool accept(FreeStrain& each, std::size_t row, const Inverse* inverse) {
+    Vector<Exceeded> exceeded;
+    const auto bad = check_.find(arrays_.bindings(), {static_cast<std::int64_t>(row), 1}, exceeded);
+    for (Exceeded& found : exceeded) {
+      found.point = each.point;
+      model::add(tally_.exceeded, found);
+    }
+    if (bad.empty()) return write(each, row, inverse);
+    each.status = NEML2_OUT_OF_BOUNDS;
+    each.cut = bad.front().is_of_step ? 0.5 : 1.0;
+    return true;
   }
 
   // Goes back by half of the last step; false if there is none, or it is too short.
@@ -442,7 +482,7 @@ class Evaluation {
       put(NEML2_REPORT_SUGGESTED_CUT, each.status == NEML2_OK ? 1.0 : each.cut);
       tally_.add_one(each.status, each.point);
       if (each.status <= NEML2_NON_FINITE) continue;
-      tally_.note({each.point, each.iterations, each.norm});
+      if (each.status != NEML2_OUT_OF_BOUNDS) tally_.note({each.point, each.iterations, each.norm});
       if (!bindings_.mark_failed) continue;
       for_each_result(plan_.model(), bindings_, [&](const Points& array, const Variable& variable, Part, std::size_t) {
         if (!is_one_value(array))
@@ -459,6 +499,7 @@ class Evaluation {
   const Range& range_;
   const Options options_;
   const Model& law_;
+  const BoundsCheck check_;
   LawMemory& memory_;
   LawArrays arrays_;
   Vector<FreeStrain> points_;
@@ -478,6 +519,8 @@ UnderHypothesis::UnderHypothesis(std::shared_ptr<const Routes> law, std::unique_
 
 const kernels::Engine* UnderHypothesis::lanes_for(const Plan& plan) const {
   if (!lanes_ || plan.options().kernels() == Options::Kernels::off) return nullptr;
+  // Lanes write before anybody has looked.
+  if (may_fail_for_bounds(law_->model(), plan.options())) return nullptr;
   return lanes_->reason(asked_of_lanes(plan.request(), *reduction_, law_->model())).empty() ? lanes_.get() : nullptr;
 }
 

@@ -190,6 +190,8 @@ Model::Model(artifact::Metadata metadata, const graph::Wanted& wanted)
                                             : algebra::moved(stored_value(parameter, dtype_), device_));
   by_inputs_ = compiled_derivatives(Kind::input, metadata_.derivatives, scope);
   by_parameters_ = compiled_derivatives(Kind::parameter, metadata_.parameter_derivatives, scope);
+  bounds_ = bounds_of(metadata_, variables(Kind::input), variables(Kind::parameter));
+  exceeded_ = std::vector<Occasions>(bounds_.size());
   note_batches();
   takes_kernels_ = device_.is_host() && takes_kernels_on(wanted.runtime);
   if (!device_.is_host()) require_device();
@@ -218,6 +220,8 @@ Model::Model(std::shared_ptr<const Model> law, Boundary boundary)
   };
   by_inputs_ = derivatives(Kind::input, boundary.by_inputs);
   by_parameters_ = derivatives(Kind::parameter, boundary.by_parameters);
+  bounds_ = bounds_around(*law_, variables(Kind::input));
+  exceeded_ = std::vector<Occasions>(bounds_.size());
 }
 
 std::shared_ptr<Model> Model::around(std::shared_ptr<const Model> law, Boundary boundary) {
@@ -384,6 +388,7 @@ void Model::set_parameter(std::size_t index, const Tensor& value) {
     throw Error(NEML2_ERROR_SHAPE, parameter.name,
                 join("The parameter '", parameter.name, "' takes the shape (*batch, *", parameter.point_shape.str(),
                      "); got ", value.sizes().str(), "."));
+  if (value.device().is_host()) check_parameter(*this, index, value);
   const graph::OnStream here(home_.is_host() ? value.device() : home_);
   Tensor copy = home_.is_host() && value.device().is_host() ? value.copy() : algebra::moved(value, home_);
   const std::lock_guard lock(mutex_);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "capi/base/locks.h"
+#include "capi/model/bounds.h"
 #include "capi/model/options.h"
 #include "capi/segments/derivatives.h"
 #include "capi/segments/segment.h"
@@ -43,6 +44,8 @@ class Model {
 
   // Tells whether it is such a model. A capsule watches its law instead, which is what an artifact has.
   bool is_around_another() const { return law_ != nullptr; }
+  // Returns the law itself.
+  const Model& innermost() const { return law_ ? law_->innermost() : *this; }
 
   // Returns libtorch if any package runs on it.
   graph::Runtime runtime() const;
@@ -64,6 +67,12 @@ class Model {
     std::int64_t input, age, output, current;
   };
   std::vector<History> histories() const;
+
+  // Returns the bounds of inputs and parameters. A model around another one shows those of its law that are of its own
+  // variables; evaluations look at all, which are those of innermost().
+  const std::vector<Bound>& bounds() const { return bounds_; }
+  // Counts an evaluation that went beyond a bound. Tells whether the log is to have it: the first, second, fourth, ...
+  bool note_exceeded(std::size_t bound) const { return exceeded_[bound].note(); }
 
   // Returns the derivatives with respect to the inputs, or to the parameters.
   const Derivatives& derivatives(Kind kind) const { return kind == Kind::parameter ? by_parameters_ : by_inputs_; }
@@ -150,6 +159,8 @@ class Model {
   std::vector<Variable> variables_[4];
   std::vector<std::size_t> values_of_[4];
   Derivatives by_inputs_, by_parameters_;
+  std::vector<Bound> bounds_;
+  mutable std::vector<Occasions> exceeded_;  // by bound
   std::size_t num_values_ = 0;
   std::vector<std::size_t> uniform_parameters_;
   std::int64_t baked_batch_ = 0;

@@ -73,6 +73,7 @@ const std::vector<Options::Info>& Options::all() {
         {"threads", &Options::threads_, 0, most_threads, true, nullptr, {}},
         {"kernels", &Options::kernels_, 0, 2, true, "auto off required", {"auto", "off", "required"}},
         {"rescue", &Options::rescue_, 0, most_iterations, true, nullptr, {}},
+        {"bounds", &Options::bounds_, 0, 2, true, "off warn fail", {"off", "warn", "fail"}},
         {"capsule", {}, 0, 0, false, any_text, {}},
     };
   });
@@ -159,6 +160,12 @@ const char* Options::text(std::string_view name) const {
 Options Options::in_one_thread() const {
   Options options = *this;
   options.threads_ = 1;
+  return options;
+}
+
+Options Options::with_bounds_checked() const {
+  Options options = *this;
+  options.bounds_are_checked_ = true;
   return options;
 }
 

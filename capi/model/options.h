@@ -60,6 +60,12 @@ class Options {
   Options in_rescue() const;
   Options without_rescue() const;
   bool is_rescue() const { return newton_.in_rescue; }
+  // What becomes of points that are out of the bounds of validity. Physical bounds fail them in any case.
+  enum class Bounds { off, warn, fail };
+  Bounds bounds() const { return static_cast<Bounds>(static_cast<int>(bounds_)); }
+  // Tells whether a plan has looked at the bounds, so that plans within it need not.
+  bool bounds_are_checked() const { return bounds_are_checked_; }
+  Options with_bounds_checked() const;
   // Returns the folder that failed calls are written to; null: nowhere.
   const CapsuleFolder* capsule() const { return capsule_; }
 
@@ -70,7 +76,9 @@ class Options {
   double value_of(const Info& info) const;
 
   newton::Settings newton_;
-  double substep_del_tol_ = 1e-6, collect_history_ = 0, chunk_ = 0, threads_ = 1, kernels_ = 0, rescue_ = 0;
+  double substep_del_tol_ = 1e-6, collect_history_ = 0, chunk_ = 0, threads_ = 1, kernels_ = 0, rescue_ = 0,
+         bounds_ = 1;
+  bool bounds_are_checked_ = false;
   const CapsuleFolder* capsule_ = nullptr;
 };
 

@@ -104,6 +104,18 @@ NonFinite found_at(const Model& model, const Bindings& bindings, std::int64_t po
   return marks.first();
 }
 
+// Returns what is beyond the bounds at the first point that failed for one.
+std::string out_of_bounds(const Model& model, const Tally& tally) {
+  for (const Exceeded& each : tally.exceeded) {
+    if (!each.fails || each.point != tally.first[NEML2_OUT_OF_BOUNDS]) continue;
+    const bool physical = model.innermost().bounds()[each.bound].physical;
+    return join(" Of point ", each.point, ", ", words_of(model, each),
+                physical ? ", beyond which it has no meaning."
+                         : ". Keep it within, or set the option bounds to warn, which evaluates the law all the same.");
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string steps_of_zero(const Model& model, const Bindings& bindings, std::int64_t index) {
@@ -130,6 +142,7 @@ std::string message_of(const Model& model, const Bindings& bindings, const Tally
     const NonFinite what = known ? tally.non_finite : found_at(model, bindings, tally.first[NEML2_NON_FINITE]);
     remarks.non_finite = NonFiniteRemark(model, bindings, what).str();
   }
+  if (tally.count[NEML2_OUT_OF_BOUNDS] > 0) remarks.out_of_bounds = out_of_bounds(model, tally);
   return tally.message(points, remarks);
 }
 

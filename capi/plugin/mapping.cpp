@@ -47,7 +47,8 @@ Mapping mapping_of(const Json& json) {
   mapping.fields = variables(json.at("fields"), "predef");
   for (const Json& item : json.at("constants").elements())
     mapping.constants.push_back({item.at("name").text(), item.at("value").numbers()});
-  for (const auto& [name, value] : json.at("options").members()) mapping.options.emplace_back(name, value.number());
+  for (const auto& [name, value] : json.at("options").members())
+    mapping.options.emplace_back(name, value.is_text() ? Mapping::Option(value.text()) : value.number());
   mapping.has_stress_history = json.at("has_stress_history").boolean();
   mapping.begin = size(json.at("begin"));
   mapping.size = size(json.at("size"));

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace neml2_capi::plugin {
@@ -33,7 +34,8 @@ struct Mapping {
   std::string stored_energy, dissipated_energy;  // outputs, per volume; "" if there is none
   std::vector<Variable> states, parameters, fields;
   std::vector<Constant> constants;
-  std::vector<std::pair<std::string, double>> options;
+  using Option = std::variant<double, std::string>;
+  std::vector<std::pair<std::string, Option>> options;
   bool has_stress_history = false;  // the stress of the step before is an input
   std::size_t begin = 0, size = 0;  // of its artifact, in the artifacts of the library
 

@@ -14,6 +14,7 @@
 #include "capi/platform/memory_file.h"
 #include "capi/platform/shared_object.h"
 #include "capi/platform/thread_end.h"
+#include "capi/plugin/bounds.h"
 #include "capi/plugin/payload.h"
 #if !defined(NEML2_CAPI_KERNELS_ALONE)
 #include "capi/loader/image.h"
@@ -67,7 +68,8 @@ Material load(std::size_t number, const Mapping& mapping, std::int32_t hypothesi
   if (hypothesis != NEML2_TRIDIMENSIONAL) add_states(material);
   for (const neml2::Variable& input : material.model.inputs()) material.inputs.insert(input.name);
   material.model.set_option("rescue", MOST_RESCUE_SOLVES);
-  for (const auto& [name, value] : material.mapping.options) material.model.set_option(name, value);
+  for (const auto& [name, value] : material.mapping.options)
+    std::visit([&, &option = name](const auto& to) { material.model.set_option(option, to); }, value);
   for (const Variable& state : material.mapping.states) {
     if (state.name == material.mapping.stress) {
       material.places.push_back(0);
@@ -76,6 +78,8 @@ Material load(std::size_t number, const Mapping& mapping, std::int32_t hypothesi
     material.places.push_back(material.row);
     material.row += state.size;
   }
+  material.has_bounds = !material.model.bounds().empty();
+  apply_policy(material);
   const Mapping& map = material.mapping;
   const auto has = [&](const std::string& name) { return material.inputs.count(name + "~1") > 0; };
   material.has_rates = has(map.time);
@@ -85,6 +89,8 @@ Material load(std::size_t number, const Mapping& mapping, std::int32_t hypothesi
   return material;
 }
 
+std::atomic<bool> opened = false;
+
 std::vector<Material> load_all() {
   const Payload parts = payload();
   open_provider(parts.provider);
@@ -93,6 +99,7 @@ std::vector<Material> load_all() {
     materials.push_back(load(materials.size(), mapping, NEML2_TRIDIMENSIONAL));
   for (Material& each : materials)
     each.others = std::shared_ptr<std::atomic<const Material*>[]>(new std::atomic<const Material*>[HYPOTHESES] {});
+  opened.store(true, std::memory_order_release);
   return materials;
 }
 
@@ -144,6 +151,16 @@ const Material& under(const Material& material, std::int32_t hypothesis) {
       new Material(load(number + static_cast<std::size_t>(hypothesis), material.mapping, hypothesis));
   made.store(opened, std::memory_order_release);
   return *opened;
+}
+
+void for_each_opened(void (*visit)(const Material&)) {
+  if (!opened.load(std::memory_order_acquire)) return;
+  for (const Material& each : all.get(load_all)) {
+    visit(each);
+    for (std::size_t h = 0; h < HYPOTHESES; ++h)
+      if (const Material* made = each.others[static_cast<std::ptrdiff_t>(h)].load(std::memory_order_acquire))
+        visit(*made);
+  }
 }
 
 const Material& only_material() {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "capi/model/bounds.h"
 #include "capi/plugin/mapping.h"
 
 namespace neml2_capi::plugin {
@@ -20,10 +21,12 @@ struct Material {
   std::set<std::string> inputs{};
   bool has_history = false;           // of strain, stress or a state: what happened before counts
   bool has_rates = false;             // the time at the beginning of an increment counts
+  bool has_bounds = false;            // the law says where it is valid
   std::vector<std::size_t> places{};  // of the states in a row of Workspace::state
   std::size_t row = 6;                // numbers of a point there: the stress, then the states
   std::vector<std::int64_t> components = {0, 1, 2, 3, 4, 5};  // of the strain and the stress, in NEML2's order
   std::shared_ptr<std::atomic<const Material*>[]> others {};  // by hypothesis: once it was opened under it
+  std::shared_ptr<model::Occasions> out_of_bounds = std::make_shared<model::Occasions>();
 
   std::size_t size() const { return components.size(); }
 };
@@ -36,6 +39,9 @@ const Material& material(const char* cmname);
 // Returns a material under a hypothesis, NEML2_PLANE_STRESS for example, which is opened once. What the hypothesis adds to the
 // history, strains that were solved for above all, are states behind the others, in the model's notation.
 const Material& under(const Material& material, std::int32_t hypothesis);
+
+// Calls a function for each material that has been opened, under each hypothesis.
+void for_each_opened(void (*visit)(const Material&));
 
 // Returns the only material. Throws neml2::Error if there are several.
 const Material& only_material();

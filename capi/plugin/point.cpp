@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 
+#include "capi/plugin/bounds.h"
+
 namespace neml2_capi::plugin {
 namespace {
 
@@ -58,7 +60,9 @@ struct Found {
 };
 
 Found run(const Material& m, Workspace& w) {
-  const bool values = w.call.run(1) <= NEML2_NON_FINITE && finite(row(m, w.state, 0));
+  const bool good = w.call.run(1) <= NEML2_NON_FINITE;
+  tell_warnings(m);
+  const bool values = good && finite(row(m, w.state, 0));
   return {values, values && (w.tangent.empty() || finite(Numbers(w.tangent).first(m.size() * m.size())))};
 }
 
@@ -143,6 +147,7 @@ void require_finite(const Material& m, const Workspace& w, std::size_t points, d
 bool evaluate_point(const Material& m, Workspace& w, double step, const Words& words) {
   require_finite(m, w, 1, step, words);
   Found found = run(m, w);
+  if (w.status[0] == NEML2_OUT_OF_BOUNDS) return false;
   if (!found.tangent && step == 0 && m.has_rates) {
     if (!stands_still(m, w, 1))
       refuse(std::string(words.step) + " is 0 while the strain, the temperature or a field changes, and the law has " +

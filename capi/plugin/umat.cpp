@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "capi/plugin/arguments.h"
+#include "capi/plugin/bounds.h"
 #include "capi/plugin/exported.h"
 #include "capi/plugin/fatal.h"
 #include "capi/plugin/hosts.h"
@@ -134,10 +135,13 @@ void stand_still(const Arguments& a, const Material& m, const Convention& c, Wor
 // The increment is tried again with a smaller step; STRESS and STATEV are as they were.
 void give_up(const Arguments& a, const Material& m, const Host& host, const Convention& tensors, Workspace& w) {
   constexpr double halve = 0.5;
+  if (w.status[0] == NEML2_OUT_OF_BOUNDS) give_up_beyond(m, w.cut[0]);
   if (!host.passes_pnewdt)
     refuse(std::string("the point ") +
-           (w.status[0] > NEML2_NON_FINITE ? "did not converge" : "has results that are not finite") + ", and " +
-           host.name + " cannot be asked for a smaller step: reduce the load step. " + last_words());
+           (w.status[0] == NEML2_OUT_OF_BOUNDS ? "is out of bounds"
+            : w.status[0] > NEML2_NON_FINITE   ? "did not converge"
+                                               : "has results that are not finite") +
+           ", and " + host.name + " cannot be asked for a smaller step: reduce the load step. " + last_words());
   const double cut = w.cut[0] < 1 ? w.cut[0] : halve;
   if (*a.pnewdt <= 0 || cut < *a.pnewdt) *a.pnewdt = cut;
   if (!host.ignores_failures) stand_still(a, m, tensors, w);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "capi/plugin/arguments.h"
+#include "capi/plugin/bounds.h"
 #include "capi/plugin/exported.h"
 #include "capi/plugin/fatal.h"
 #include "capi/plugin/material.h"
@@ -84,6 +85,10 @@ std::string reason(const Block& b, const Material& m, const Workspace& w) {
       return status != NEML2_OK && (status == NEML2_NON_FINITE) == not_finite;
     });
   };
+  const auto statuses = w.status.begin();
+  if (std::find(statuses, statuses + std::ptrdiff_t(b.points), NEML2_OUT_OF_BOUNDS) !=
+      statuses + std::ptrdiff_t(b.points))
+    return last_words();
   const auto failed = count(false), points = std::ptrdiff_t(b.points);
   if (b.dt == 0 && m.has_rates) return "dt is 0, and the law has rates, which divide by it: give a time step above 0.";
   if (failed == 0)
@@ -101,6 +106,7 @@ void evaluate(const Block& b) {
   gather(b, m, w);
   require_finite(m, w, b.points, b.dt, WORDS);
   bool good = w.call.run(std::int64_t(b.points)) == NEML2_OK;
+  tell_warnings(m);
   const bool at_rest = !good && b.dt == 0 && m.has_rates && stands_still(m, w, b.points);
   for (const double part : MOMENTS) {
     if (good || !at_rest) break;

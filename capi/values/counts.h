@@ -7,10 +7,13 @@
 
 namespace neml2_capi::model {
 
+// Statuses of a point, from NEML2_OK to NEML2_OUT_OF_BOUNDS.
+inline constexpr int num_statuses = 5;
+
 struct Counts {
   // By status: the number of points that ended with it, and the first that did.
-  std::int64_t count[4] = {};
-  std::int64_t first[4] = {};
+  std::int64_t count[num_statuses] = {};
+  std::int64_t first[num_statuses] = {};
   // The first point whose solve failed; -1: none.
   struct Failed {
     std::int64_t point = -1;

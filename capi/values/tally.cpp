@@ -43,17 +43,19 @@ std::string Tally::advice(const std::string& remark) const {
 }
 
 std::string Tally::message(std::int64_t points, const Remarks& remarks) const {
-  const char* what[] = {"", "are not finite", "did not converge", "met a singular Jacobian"};
+  const char* what[] = {"", "are not finite", "did not converge", "met a singular Jacobian", "are out of bounds"};
   std::string message;
-  for (std::int32_t status = NEML2_SINGULAR; status > NEML2_OK; --status)
+  for (std::int32_t status = num_statuses - 1; status > NEML2_OK; --status)
     if (count[status] > 0)
       message += join(message.empty() ? "" : "; ", count[status], " of ", points, " points ", what[status],
                       " (the first is point ", first[status], ")");
+  const bool has_failed = count[NEML2_NOT_CONVERGED] + count[NEML2_SINGULAR] > 0;
   if (worst() > NEML2_NON_FINITE)
-    message += join(count[NEML2_OK] > 0 ? ". The other points hold good results" : "", advice(remarks.failed));
+    message += join(count[NEML2_OK] > 0 ? ". The other points hold good results" : "",
+                    has_failed ? advice(remarks.failed) : ".");
   else
     message += ". The results were written as they are.";
-  message += remarks.non_finite;
+  message += join(remarks.non_finite, remarks.out_of_bounds);
   if (!reason.empty()) message += join(" Of point ", reason_at, ": ", reason);
   return message;
 }

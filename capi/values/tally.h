@@ -9,6 +9,7 @@
 #include "capi/base/error.h"
 #include "capi/tensor/tensor.h"
 #include "capi/values/counts.h"
+#include "capi/values/exceeded.h"
 
 namespace neml2_capi::model {
 
@@ -19,6 +20,7 @@ struct Tally : Counts {
   std::int32_t cause = NEML2_CAUSE_NONE;  // of the same
   bool solved_by_caller = false;
   bool rescue_failed = false;  // at a point, so that its solve did
+  Vector<Exceeded> exceeded;   // bounds, whether or not points failed for them
   // Errors of several devices, in the order of their points.
   std::vector<Error> parts;
 
@@ -64,12 +66,19 @@ struct Tally : Counts {
   void note(const NonFinite& other) {
     if (other.point >= 0 && (non_finite.point < 0 || other.point < non_finite.point)) non_finite = other;
   }
+  // Gives the points other numbers.
+  template <class Number>
+  void renumber(Number&& number) {
+    for (int status = 0; status < num_statuses; ++status)
+      if (count[status] > 0) first[status] = number(first[status]);
+    if (!reason.empty()) reason_at = number(reason_at);
+    if (failed.point >= 0) failed.point = number(failed.point);
+    if (non_finite.point >= 0) non_finite.point = number(non_finite.point);
+    for (Exceeded& each : exceeded) each.point = number(each.point);
+  }
   // Counts the points from `begin` on, instead of from 0.
   void shift(std::int64_t begin) {
-    for (std::int64_t& each : first) each += begin;
-    reason_at += begin;
-    if (failed.point >= 0) failed.point += begin;
-    if (non_finite.point >= 0) non_finite.point += begin;
+    renumber([&](std::int64_t point) { return point + begin; });
   }
   // Adds other points.
   void add(const Tally& other) {
@@ -77,22 +86,24 @@ struct Tally : Counts {
     note(other.failed);
     note(other.non_finite);
     rescue_failed |= other.rescue_failed;
-    for (int status = 0; status < 4; ++status) {
+    for (const Exceeded& each : other.exceeded) model::add(exceeded, each);
+    for (int status = 0; status < num_statuses; ++status) {
       if (other.count[status] > 0 && (count[status] == 0 || other.first[status] < first[status]))
         first[status] = other.first[status];
       count[status] += other.count[status];
     }
   }
   std::int32_t worst() const {
-    std::int32_t status = NEML2_SINGULAR;
+    std::int32_t status = num_statuses - 1;
     while (status > NEML2_OK && count[status] == 0) --status;
     return status;
   }
   // Tells whether the residual of the first point that failed was not finite before any iteration.
   bool failed_at_the_guess() const;
-  // What is known of the first point that failed, and of the first that is not finite, in words.
+  // What is known of the first point that failed, of the first that is not finite, and of the first that is out of bounds,
+  // in words.
   struct Remarks {
-    std::string failed, non_finite;
+    std::string failed, non_finite, out_of_bounds;
   };
   // Returns the message, if the worst is not NEML2_OK.
   std::string message(std::int64_t points, const Remarks& remarks) const;

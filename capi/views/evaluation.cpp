@@ -264,7 +264,7 @@ void View::Evaluation::give_cotangents(std::int64_t p) {
 
 Tally View::Evaluation::run() {
   bind();
-  Vector<std::int64_t> bad;
+  Vector<LeftOut> bad;
   std::string reason;
   for (std::int64_t p = 0; p < own_.points; ++p) {
     load_taken(p);
@@ -274,7 +274,7 @@ Tally View::Evaluation::run() {
       continue;
     }
     if (bad.empty()) reason = std::move(why);
-    bad.push_back(p);
+    bad.push_back({p, 0.5});
   }
   if (!bad.empty()) return without(bad, reason);
   memory_.workspace.forget();
@@ -283,7 +283,7 @@ Tally View::Evaluation::run() {
   for (std::int64_t p = 0; p < own_.points; ++p) make(p);
   if (non_finite_.point < 0) return tally;
   tally.note(non_finite_);
-  std::fill_n(tally.count, 4, 0);
+  std::fill_n(tally.count, num_statuses, 0);
   for (std::int64_t p = 0; p < own_.points; ++p) tally.add_one(status(p), p);
   return tally;
 }
@@ -400,60 +400,11 @@ void View::Evaluation::write(Part part, std::size_t index, const Numbers& values
 }
 
 // Evaluates all points but those that have no inputs for the law, which have not converged: a smaller step may mend them.
-Tally View::Evaluation::without(const Vector<std::int64_t>& bad, const std::string& reason) {
-  const Model& model = *view_.model_;
-  Vector<std::int64_t> good;
-  for (std::int64_t p = 0; p < own_.points; ++p)
-    if (!std::ranges::binary_search(bad, p)) good.push_back(p);
-  Tally tally;
-  if (!good.empty()) {
-    const std::size_t count = good.size();
-    const std::int64_t batch = std::max<std::int64_t>(model.baked_batch(), 1);
-    while (std::ssize(good) % batch != 0) good.push_back(good.back());
-    Gathered some(model, own_, good, Gathered::Wanted::results, options_.miters());
-    Vector<Tensor> unknowns(model.variables(Kind::unknown).size());
-    if (own_.unknowns) some.bindings.unknowns = &unknowns;
-    Tally found = Evaluation(view_, options_, some.bindings, memory_).run();
-    const auto number = [&](std::int64_t& of) {
-      if (of >= 0) of = some.point(at(of));
-    };
-    number(found.failed.point);
-    number(found.non_finite.point);
-    if (!found.reason.empty()) number(found.reason_at);
-    std::fill_n(found.count, 4, 0);
-    tally.add(found);
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::int64_t p = some.point(i);
-      tally.add_one(some.status(i), p);
-      has_failed(some.status(i)) && !own_.mark_failed ? some.write_reports(i) : some.write(i);
-      if (const Points& iterations = own_.report[NEML2_REPORT_ITERATIONS]; iterations.data)
-        *reinterpret_cast<std::int32_t*>(point(iterations, p, sizeof(std::int32_t))) = some.iterations(i);
-      for (std::size_t k = 0; k < unknowns.size(); ++k)
-        if (unknowns[k].data()) {
-          Groups all = {iterates_of_all(own_, k, model.variables(Kind::unknown)[k])};
-          copy_row({unknowns[k]}, static_cast<std::int64_t>(i), all, p);
-        }
-    }
-  }
-  for (std::size_t k = 0; own_.unknowns && k < model.variables(Kind::unknown).size(); ++k)
-    iterates_of_all(own_, k, model.variables(Kind::unknown)[k]);  // NaN: there was no iterate at these points
-  const auto report = [&]<class T>(int kind, std::int64_t p, T value) {
-    if (const Points& array = own_.report[kind]; array.data) std::memcpy(point(array, p, sizeof(T)), &value, sizeof(T));
-  };
-  for (const std::int64_t p : bad) {
-    report(NEML2_REPORT_STATUS, p, std::int32_t{NEML2_NOT_CONVERGED});
-    report(NEML2_REPORT_ITERATIONS, p, std::int32_t{0});
-    report(NEML2_REPORT_RESIDUAL_NORM, p, 0.0);
-    report(NEML2_REPORT_SUGGESTED_CUT, p, 0.5);
-    if (const Points& history = own_.report[NEML2_REPORT_RESIDUAL_HISTORY]; history.data)
-      fill_nan(point(history, p, sizeof(double)), DType::float64, options_.miters());
-    tally.add_one(NEML2_NOT_CONVERGED, p);
-    if (!own_.mark_failed) continue;
-    for_each_result(model, own_, [&](const Points& array, const Variable& variable, Part, std::size_t) {
-      fill_nan(point(array, p, itemsize(variable.dtype)), variable.dtype, variable.point_shape.product());
-    });
-  }
-  tally.note(reason.c_str(), bad.front(), NEML2_CAUSE_NONE);
+Tally View::Evaluation::without(const Vector<LeftOut>& bad, const std::string& reason) {
+  Tally tally =
+      evaluate_others(*view_.model_, own_, 0, own_.points, bad, NEML2_NOT_CONVERGED, options_.miters(),
+                      [&](const Bindings& others) { return Evaluation(view_, options_, others, memory_).run(); });
+  tally.note(reason.c_str(), bad.front().point, NEML2_CAUSE_NONE);
   return tally;
 }
 

@@ -1,6 +1,7 @@
 // One evaluation of some points of a view: the law's arrays, and what is made of them.
 #pragma once
 
+#include "capi/evaluation/others.h"
 #include "capi/evaluation/plan.h"
 #include "capi/evaluation/sums.h"
 #include "capi/views/view.h"
@@ -45,7 +46,7 @@ class View::Evaluation {
   void make_products(std::int64_t point);
   void write(Part part, std::size_t index, const Vector<double>& values, std::int64_t point);
   void mark(std::int64_t point);
-  Tally without(const Vector<std::int64_t>& bad, const std::string& reason);
+  Tally without(const Vector<LeftOut>& bad, const std::string& reason);
 
   const View& view_;
   const Options& options_;

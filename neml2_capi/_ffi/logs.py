@@ -8,15 +8,18 @@ import os
 from neml2_capi._ffi import locks
 from neml2_capi._ffi.library import ffi, lib, text
 
-__all__ = ["CHANNELS", "drain", "follow", "listening"]
+__all__ = ["CHANNELS", "UNASKED", "drain", "follow", "listening"]
 
 #: The loggers of the library, by the names of its channels.
 CHANNELS = {
     name: logging.getLogger(f"neml2_capi.{name}")
-    for name in ("newton", "linear", "substep", "model", "tensor", "driver")
+    for name in ("newton", "linear", "substep", "model", "tensor", "driver", "bounds")
 }
-#: The channels from which records may come although a call went well: those at INFO or DEBUG.
+#: The channels from which records may come although a call went well: those at INFO or DEBUG, and
+#: "bounds" if a model with bounds was opened.
 listening: set[str] = set()
+#: Those of them that nobody asked for by a level.
+UNASKED = frozenset({"bounds"})
 
 _ROOT = logging.getLogger("neml2_capi")
 _LEVELS = {
@@ -46,6 +49,8 @@ def follow() -> None:
         enabled = (ours for ours, theirs in _LEVELS.items() if theirs >= least)
         level = max(enabled, default=lib.NEML2_LOG_SILENT)
         lib.neml2_log_level_set(name.encode(), level)
+        if name in UNASKED:
+            continue  # told by a call that went well: listened to once a model has bounds
         if level > lib.NEML2_LOG_WARNING and name != "driver":
             listening.add(name)
         else:
@@ -71,6 +76,16 @@ def drain(but: str | None = None) -> None:
                 logger.handle(logger.makeRecord(logger.name, level, *where, message, (), None))
 
 
+class _Unheard(logging.Handler):
+    """Hands a record to the last resort of `logging`, the standard error, if nobody handles it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        others = [*CHANNELS["bounds"].handlers, *_ROOT.handlers, *logging.getLogger().handlers]
+        silent = (logging.NullHandler, _Unheard)
+        if logging.lastResort and all(isinstance(handler, silent) for handler in others):
+            logging.lastResort.handle(record)
+
+
 class _Cache(dict[int, bool]):
     """Cache of a logger's levels, which is cleared whenever one in `logging` changes."""
 
@@ -89,6 +104,7 @@ def _read_environment() -> None:
 
 
 _ROOT.addHandler(logging.NullHandler())  # else `logging` would print warnings by itself
+CHANNELS["bounds"].addHandler(_Unheard())  # a law that is not valid is not kept quiet
 _read_environment()
 setattr(_ROOT, "_cache", _Cache())  # noqa: B010  (typeshed does not have it)
 follow()

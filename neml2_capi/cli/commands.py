@@ -16,6 +16,7 @@ _COMMANDS = {
     "inspect": "What an artifact takes, gives and was compiled for.",
     "doctor": "Whether an artifact will run on this machine, and what to do if not.",
     "compile": "Compile a NEML2 input file to an artifact that runs on other machines, too.",
+    "bounds": "Show or write where the law of an artifact is valid.",
     "build-kernels": "Compile the C sources of an artifact's kernels again, for any processor.",
     "header": "Write a law as one header, for programs and devices that compile it themselves.",
     "build-packages": "Compile the packages of an artifact again, for another machine or system.",

@@ -17,9 +17,11 @@ import click
 from neml2_capi import FatalError, Model
 from neml2_capi._ffi.outside import require_outside
 from neml2_capi._rest import slopes_at_rest
+from neml2_capi.artifact.bounds import Interval
 from neml2_capi.artifact.lock import locked
 from neml2_capi.artifact.rebuild import RebuildError, System, rebuild, torch_headers
 from neml2_capi.artifact.targets import SYSTEM, TARGETS
+from neml2_capi.cli import bounds as bounds_of_artifact
 from neml2_capi.cli import options
 from neml2_capi.cli.build_kernels import show
 from neml2_capi.kernels import capture, sites
@@ -106,6 +108,19 @@ class Target(click.ParamType):  # type: ignore[type-arg]
     show_default=True,
     help="The element type of all variables.",
 )
+@click.option(
+    "--bounds",
+    metavar="FILE.toml | NAME=LOWER:UPPER",
+    multiple=True,
+    help="Where the law is valid: bounds of an input or a parameter, temperature=20:600 for "
+    "example, or a file of them. neml2-capi bounds writes them, too, and says more.",
+)
+@click.option(
+    "--physical-bounds",
+    metavar="NAME=LOWER:UPPER",
+    multiple=True,
+    help="Bounds beyond which a value has no meaning.",
+)
 @click.option("-j", "--jobs", default=1, show_default=True, help="Segments compiled at a time.")
 @click.argument("others", metavar="[OPTION OF neml2-compile]...", nargs=-1)
 @click.pass_context
@@ -123,6 +138,8 @@ def compile_command(
     derivatives: tuple[str, ...],
     parameters: tuple[str, ...],
     dtype: str,
+    bounds: tuple[str, ...],
+    physical_bounds: tuple[str, ...],
     jobs: int,
     others: tuple[str, ...],
 ) -> None:
@@ -136,6 +153,9 @@ def compile_command(
     if (model is None) == (driver is None):
         raise click.UsageError("give --model NAME or --driver NAME: what is to be compiled")
     _require_own_folder(Path(output_dir), model)
+    wanted_bounds = bounds_of_artifact.given(bounds, physical_bounds)
+    if wanted_bounds and model is None and kernels == "no":
+        raise click.UsageError("with --driver and --kernels no, write bounds by neml2-capi bounds")
     python = os.environ.get(_INTERPRETER) or sys.executable
     _require_compiler(python)
     words = ["--model", model] if model is not None else ["--driver", str(driver)]
@@ -174,9 +194,13 @@ def compile_command(
             wanted = _kernel_targets(system)
         if kernels == "no":
             if model:
+                _bound(folder / model, wanted_bounds)
                 _try_at_rest(folder / model, dtype)
             return
         folders = _write_kernels(Path(scratch), wanted, elsewhere, cc, staging)
+        roots = [made.parents[1] for made in folders]
+        for root in roots or ([folder / model] if model and not staging else []):
+            _bound(root, wanted_bounds)
         if staging:
             _install(staging, folders, Path(output_dir), dtype)
             folders = [Path(output_dir) / folder.relative_to(staging.folder) for folder in folders]
@@ -185,6 +209,17 @@ def compile_command(
         if not {"-q", "--quiet"} & set(others):
             for made in folders:
                 show(made)
+
+
+def _bound(artifact: Path, wanted: list[Interval]) -> None:
+    """Write the bounds that are asked for; those of an artifact that was there before go."""
+    try:
+        bounds_of_artifact.write(artifact, wanted)
+    except FatalError as error:
+        bounds_of_artifact.write(artifact, [])
+        raise click.ClickException(
+            f"{error}. The model was compiled; write its bounds by neml2-capi bounds."
+        ) from error
 
 
 def _try_at_rest(artifact: Path, dtype: str) -> None:

@@ -18,6 +18,7 @@ STATUS = {
     lib.NEML2_NON_FINITE: "not finite",
     lib.NEML2_NOT_CONVERGED: "not converged",
     lib.NEML2_SINGULAR: "singular",
+    lib.NEML2_OUT_OF_BOUNDS: "out of bounds",
 }
 
 

@@ -17,6 +17,8 @@ from torch.utils._pytree import tree_leaves
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.outside import require_outside
+from neml2_capi.artifact.bounds import Interval
+from neml2_capi.artifact.bounds import write as write_bounds
 from neml2_capi.export._compile import TRACED_POINTS, compile_program, decomposed, traced
 from neml2_capi.export._lines import without_lines
 from neml2_capi.export._points import PointFunction, Shape, batched
@@ -130,7 +132,7 @@ class Artifact:
             )
         self._on_packages.append(f"{what} will run on packages, not on kernels: {reason}")
 
-    def write(self, metadata: Json) -> None:
+    def write(self, metadata: Json, bounds: Sequence[Interval] = ()) -> None:
         """Move all into place, with its metadata: a folder with metadata is whole."""
         document = {"schema_version": 14, "type": "composed", "exporter": "neml2_capi", **metadata}
         text = json.dumps(document, indent=2) + "\n"
@@ -138,6 +140,7 @@ class Artifact:
         if self._kernels != "no":
             self._write_kernels(document, zlib.crc32(text.encode()))
         (self._folder / "metadata.json").write_text(text, encoding="utf-8")
+        write_bounds(self._folder, bounds)
         if self._kernels == "only":
             self._require_opens()
         self._staging.install([f"cpu/{self._type}", f"kernels/{self._type}"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,15 @@ from typing import Any
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
 from neml2_capi._rest import slopes_at_rest
+from neml2_capi.artifact.bounds import from_mappings, require_fit
 from neml2_capi.export._artifact import Artifact, envelope
 from neml2_capi.export._forward import forward_segment
 from neml2_capi.export._implicit import ImplicitSegment
 from neml2_capi.export._law import Law
 from neml2_capi.export._variables import (
     Declarations,
+    Parameter,
+    Variable,
     declared,
     promoted,
     requested,
@@ -36,6 +39,8 @@ def model(
     givens: Declarations | None = None,
     parameters: Mapping[str, Any] | None = None,
     derivatives: bool | Iterable[str] = True,
+    bounds: Mapping[str, Any] | None = None,
+    physical_bounds: Mapping[str, Any] | None = None,
     predictor: str | None = "history",
     atol: float = 1e-10,
     rtol: float = 1e-8,
@@ -96,6 +101,12 @@ def model(
     derivatives
         Whether derivatives of all pairs are compiled; or those, such as ["stress:strain", ":E"]. A
         nonlinear solve needs none.
+    bounds : mapping of str to pair, optional
+        Where the law is valid: (lower, upper) of an input or a parameter, {"temperature": (20,
+        600)}; None for an open side, or a sequence with one for each component. What becomes of
+        points beyond is the option `bounds` of the model.
+    physical_bounds : mapping of str to pair, optional
+        Bounds beyond which a value has no meaning: such points fail.
     predictor
         Where the solve begins: "history" at `x~1` if it is given, and at zero otherwise; None at
         zero.
@@ -157,6 +168,8 @@ def model(
     made = declared("unknowns" if implicit else "outputs", unknowns if implicit else outputs)
     require_different_names(taken, made, promoted_parameters)
     by_input, by_parameter = requested(derivatives, made, taken, promoted_parameters)
+    limits = from_mappings(bounds, physical_bounds)
+    require_fit(limits, _sizes(taken) | _sizes(promoted_parameters))
     with Artifact(folder, dtype, target, kernels, progress) as artifact:
         if implicit:
             residual = Law(law, (made, taken, promoted_parameters), made)
@@ -182,9 +195,14 @@ def model(
                 "ls_c": 1e-3,
                 "solver_kind": "direct",
             }
-        artifact.write(metadata)
+        artifact.write(metadata, limits)
     _try_at_rest(folder, dtype)
     return folder
+
+
+def _sizes(variables: Sequence[Variable] | Sequence[Parameter]) -> dict[str, int]:
+    """The numbers of components, by name."""
+    return {each.name: each.size for each in variables}
 
 
 def _try_at_rest(folder: Path, dtype: str) -> None:

@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from neml2_capi.artifact.bounds import FILE as BOUNDS
 from neml2_capi.artifact.targets import SYSTEM
 from neml2_capi.kernels.folder import METADATA, read_metadata, system_of
 
@@ -35,7 +36,7 @@ def kernels_alone(
     None if it has no kernels of this element type. KernelError if kernels.json is damaged.
     """
     leaf = f"kernels/{real}"
-    files = files_of(root, ["metadata.json", f"{leaf}/{METADATA}"])
+    files = files_of(root, ["metadata.json", BOUNDS, f"{leaf}/{METADATA}"])
     if f"{leaf}/{METADATA}" not in files:
         return None
     document = read_metadata(root / leaf)

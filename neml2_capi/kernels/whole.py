@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from neml2_capi._ffi.errors import Error
+from neml2_capi.artifact.bounds import FILE as BOUNDS
 from neml2_capi.artifact.targets import runs_here
 from neml2_capi.kernels.folder import KernelError, read_metadata
 from neml2_capi.model import Model
@@ -28,7 +29,7 @@ class Staging:
         self.folder.mkdir()
 
     def install(self, parts: Sequence[str], artifact: str = "") -> None:
-        """Replace these parts of an artifact, which may be missing here, and its metadata.json.
+        """Replace these parts of an artifact, which may be missing here, its metadata and bounds.
 
         `artifact` is its folder within this one, if it is not this one itself.
         """
@@ -44,6 +45,10 @@ class Staging:
             if new.exists():
                 old.parent.mkdir(parents=True, exist_ok=True)
                 new.rename(old)
+        if (source / BOUNDS).exists():
+            (source / BOUNDS).replace(target / BOUNDS)
+        else:
+            (target / BOUNDS).unlink(missing_ok=True)
         (source / "metadata.json").replace(metadata)
         self._new = []
 

@@ -1,5 +1,6 @@
 """Compiled material models: opened, described, evaluated and bound."""
 
+from neml2_capi._ffi.bounds import Bound
 from neml2_capi._ffi.options import Options
 from neml2_capi._ffi.variables import Derivative, History, Variable, Variables
 from neml2_capi.model.call import Call
@@ -10,6 +11,7 @@ from neml2_capi.model.state import State
 from neml2_capi.model.stub import CompiledModel, load_model
 
 __all__ = [
+    "Bound",
     "Call",
     "CompiledModel",
     "Derivative",

@@ -126,7 +126,9 @@ class Call(Handle):
             The greatest status of a point, 0 if all is well. 1 (NEML2_NON_FINITE): an explicit
             result is NaN or infinite. 2 and 3 (NEML2_NOT_CONVERGED, NEML2_SINGULAR): the solve
             failed at some points, which `report["status"]` names; their results are left as they
-            were, and the others are good. If the arrays are on a device, 0, and wait() tells.
+            were, and the others are good. 4 (NEML2_OUT_OF_BOUNDS): some points are beyond bounds
+            for which they fail, and were not evaluated. If the arrays are on a device, 0, and
+            wait() tells.
 
         Raises
         ------

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from neml2_capi._ffi.bounds import Bound
 from neml2_capi._ffi.tensor import device_text
 from neml2_capi._ffi.variables import Derivative, History, Variables
 from neml2_capi.model.opened import Opened
@@ -85,6 +86,11 @@ class Described:
     def histories(self) -> tuple[History, ...]:
         """The inputs `x~1`, `x~2`, and the outputs that they become at the next step."""
         return self._signature.histories
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """The bounds of inputs and parameters: where the law is valid; none if it does not say."""
+        return self._signature.bounds
 
     def describe(self) -> dict[str, Any]:
         """Describe what the artifact holds, in one form for every schema.

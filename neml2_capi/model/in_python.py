@@ -63,6 +63,8 @@ class InPython(Opened):
             raise refused(name, repr(value), "nothing here: this engine writes no capsules")
         if name == "kernels" and value == "required":
             raise refused(name, repr(value), "auto or off: this engine runs the packages alone")
+        if name == "bounds" and value == "fail":
+            raise refused(name, repr(value), "warn or off: this engine does not look at bounds")
         super().set_option(name, value)
 
     def evaluate(

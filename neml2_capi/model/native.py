@@ -9,7 +9,7 @@ import numpy as np
 from neml2_capi._ffi import locks
 from neml2_capi._ffi.kinds import Kind
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.logs import listening
+from neml2_capi._ffi.logs import UNASKED, drain, listening
 from neml2_capi.model import tensors
 from neml2_capi.model.evaluation import Evaluation, Given, Operation
 from neml2_capi.model.opened import Opened
@@ -70,7 +70,8 @@ class Native(Opened):
         """Return what the function of Model returns; ConvergenceError if points failed."""
         memory, array = self._memories[operation.name], np.ndarray
         slots = memory.slots
-        left = -1 if overrides is not None or listening or not self._repeatable else len(slots)
+        repeats = overrides is None and self._repeatable and listening <= UNASKED
+        left = len(slots) if repeats else -1
         while left >= 0:
             try:
                 slot = slots.pop() if left else memory.new(self, inputs, directions)
@@ -97,6 +98,8 @@ class Native(Opened):
                 slots.insert(0, slot)
                 continue
             status = _run(call, points)
+            if listening:
+                drain()
             if (status and is_left_to_tensors(status, operation)) or not memory.valid:
                 slots.append(slot)
                 break

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from neml2_capi import examples
+from neml2_capi._ffi.bounds import read_bounds
 from neml2_capi._ffi.errors import FatalError, check, read_text
 from neml2_capi._ffi.handle import Handle, owned
 from neml2_capi._ffi.inspection import RUNTIME_NAMES, inspected
 from neml2_capi._ffi.kinds import TORCH, Kind
 from neml2_capi._ffi.library import ffi, lib, text
-from neml2_capi._ffi.logs import drain
+from neml2_capi._ffi.logs import drain, listening
 from neml2_capi._ffi.options import Options, read_options
 from neml2_capi._ffi.runtime import load
 from neml2_capi._ffi.source import native_source
@@ -47,6 +48,8 @@ class Opened(Handle):
         self._options = read_options(owner[0])
         if "NEML2_CAPI_THREADS" not in os.environ:
             check(lib.neml2_model_option_set_number(owner[0], b"threads", 0.0))
+        if self.signature.bounds:
+            listening.add("bounds")
         drain()
 
     @abstractmethod
@@ -214,6 +217,7 @@ def _read_signature(model: Any) -> Signature:
         derivatives=read_derivatives(model, outputs, inputs),
         parameter_derivatives=read_derivatives(model, outputs, parameters),
         histories=read_histories(model, inputs, outputs),
+        bounds=read_bounds(model, inputs, parameters),
         dtype=DTYPE_NAMES[info.dtype],
         device=(info.device, info.device_index),
     )

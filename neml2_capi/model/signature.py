@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from neml2_capi._ffi.bounds import Bound
 from neml2_capi._ffi.variables import Derivative, History, Variables
 
 
@@ -18,6 +19,7 @@ class Signature:
     derivatives: tuple[Derivative, ...]
     parameter_derivatives: tuple[Derivative, ...]
     histories: tuple[History, ...]
+    bounds: tuple[Bound, ...]
     #: The element type of floating-point values, "float64" for example.
     dtype: str
     #: Kind and number of the device, as in DLPack.

@@ -23,10 +23,12 @@ from neml2_capi._ffi.errors import check as checked
 from neml2_capi._ffi.library import ffi, lib
 from neml2_capi._ffi.outside import require_outside, written
 from neml2_capi._ffi.source import native_source
+from neml2_capi.artifact.bounds import FILE as BOUNDS
 from neml2_capi.artifact.targets import SYSTEM
 from neml2_capi.kernels.folder import KernelError, read_metadata, system_of
 from neml2_capi.kernels.packed import files_of, kernels_alone, packed
 from neml2_capi.model import Model
+from neml2_capi.plugin.bounds import numbers
 from neml2_capi.plugin.elf import with_segment
 from neml2_capi.plugin.pe import with_section
 from neml2_capi.plugin.shell import provider_of, shell_of
@@ -109,12 +111,14 @@ def make(
     materials = []
     archives: list[bytes] = []
     documents = []
+    bounds: dict[str, float] = {}
     for root, file, name in zip(roots, files, names, strict=True):
         with in_double(root, PluginError) as model:
             wanted = _guessed(model) if file is None else read(file, model)
             wanted.material = wanted.material or name
             wanted.host = host or wanted.host
             check(wanted, model)
+            bounds |= numbers(model, wanted)
             has_stress_history = f"{wanted.stress}~1" in model.inputs.names
         archive = _kernels(root)
         has_packages = packages or archive is None or not _opens(archive)
@@ -133,8 +137,11 @@ def make(
     head = _MAGIC + struct.pack("<3Q", *map(len, parts))
     # A running host may have the file of before mapped: that one stays whole.
     with written(output, "the plug-in", executable=True) as stream:
-        add = with_section if system == "windows" else with_segment
-        stream.write(add(base, head + b"".join(parts)))
+        content = head + b"".join(parts)
+        if system == "windows":
+            stream.write(with_section(base, content))
+        else:  # a behaviour of MGIS is one material
+            stream.write(with_segment(base, content, bounds if len(materials) == 1 else None))
     return list(_told(materials, output))
 
 
@@ -203,7 +210,7 @@ def _of_calculix(name: str, material: str) -> str:
 
 def _whole(root: Path) -> dict[str, bytes]:
     """All files of an artifact."""
-    files = files_of(root, ("metadata.json", "cpu/float64/*", "kernels/float64/*"))
+    files = files_of(root, ("metadata.json", BOUNDS, "cpu/float64/*", "kernels/float64/*"))
     if "metadata.json" not in files:
         raise PluginError(
             f"{root} is of NEML2 3.0.6 or before, which a plug-in does not hold: it has no "

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
+
+from neml2_capi.plugin.symbols import exported, long_double
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
@@ -15,8 +18,12 @@ _PAGE = 0x10000
 SECTION = b".neml2_artifact"
 
 
-def with_segment(library: bytes, content: bytes) -> bytes:
+def with_segment(
+    library: bytes, content: bytes, numbers: Mapping[str, float] | None = None
+) -> bytes:
     """Return a library of 64 bits with `content` behind it, read-only in memory.
+
+    Each of `numbers` is exported by its name, as a long double.
 
     The table of segments cannot grow: the content takes the place of one with notes, a build ID.
     """
@@ -31,8 +38,12 @@ def with_segment(library: bytes, content: bytes) -> bytes:
         raise ValueError("no segment of notes")
     end = max(s[3] + s[6] for s in segments if s[0] == _LOAD)
     offset, address = _up(len(library)), _up(end)
-    added = (_LOAD, _READ, offset, address, address, len(content), len(content), _PAGE)
     result = bytearray(library)
+    if numbers:
+        content += bytes(-len(content) % 16)
+        values = {name: long_double(header[2], number) for name, number in numbers.items()}
+        content += exported(result, address + len(content), values)
+    added = (_LOAD, _READ, offset, address, address, len(content), len(content), _PAGE)
     _SEGMENT.pack_into(result, spare[-1], *added)
     result += bytes(offset - len(library)) + content
     section = (_PROGBITS, _ALLOCATED, address, offset, len(content), 0, 0, _PAGE, 0)

@@ -65,7 +65,9 @@ def _read(file: Path, model: Model) -> Mapping:
             mapping.constants.append(Constant(model.inputs[before], constant.value))
     for option in groups.get("option", []):
         name = option.required("name", "the name of an option of a model").text("a text in quotes")
-        mapping.options[name] = option.required("value", "a number").number()
+        value = option.required("value", "a number, or a text in quotes")
+        is_text = isinstance(value.value, str)
+        mapping.options[name] = value.text("a text") if is_text else value.number()
     return mapping
 
 

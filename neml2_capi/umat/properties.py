@@ -252,7 +252,7 @@ class Mapping:
     #: Place of its artifact in the artifacts of the library.
     begin: int = 0
     size: int = 0
-    options: dict[str, float] = field(default_factory=dict)
+    options: dict[str, float | str] = field(default_factory=dict)
 
     @classmethod
     def texts(cls) -> dict[str, dataclasses.Field[Any]]:
@@ -300,7 +300,7 @@ def _keys() -> Iterator[tuple[str, str, str]]:
         for key, each in entry.keys().items():
             yield entry.group, key, each.metadata["what"]
     yield "option", "name", "an option of the model"
-    yield "option", "value", "a number"
+    yield "option", "value", "a number, or a text"
 
 
 #: By the groups of the file, what a key says.

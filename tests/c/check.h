@@ -105,6 +105,8 @@ CHECK_INSPECTS(derivative_info, neml2_derivative_info, neml2_model_derivative_in
                (const neml2_model *model, int32_t kind, int64_t index), model, kind, index)
 CHECK_INSPECTS(history_info, neml2_history_info, neml2_model_history_inspect, (const neml2_model *model, int64_t index),
                model, index)
+CHECK_INSPECTS(bound_info, neml2_bound_info, neml2_model_bound_inspect, (const neml2_model *model, int64_t index),
+               model, index)
 CHECK_INSPECTS(option_info, neml2_option_info, neml2_model_option_inspect, (const neml2_model *model, int64_t index),
                model, index)
 CHECK_INSPECTS(tensor_info, neml2_tensor_info, neml2_tensor_inspect, (const neml2_tensor *tensor), tensor)

@@ -30,6 +30,8 @@ static void models_refuse(void *bad, const char *says) {
   REFUSED(neml2_model_derivative_inspect(INFO(neml2_derivative_info), model, NEML2_INPUT, 0));
   REFUSED(neml2_model_history_count(&count, model));
   REFUSED(neml2_model_history_inspect(INFO(neml2_history_info), model, 0));
+  REFUSED(neml2_model_bound_count(&count, model));
+  REFUSED(neml2_model_bound_inspect(INFO(neml2_bound_info), model, 0));
   REFUSED(neml2_model_describe(NULL, 0, &count, model));
   REFUSED(neml2_model_checksum(NULL, 0, &count, model));
   REFUSED(neml2_call_create(&call, model));

@@ -106,7 +106,7 @@ static void what_is_wrong_is_refused(void) {
   int32_t level = -7;
   CHECK_STATUS(NEML2_ERROR_NAME, neml2_log_level_set("neton", NEML2_LOG_INFO));
   CHECK_ABOUT("neton");
-  CHECK_SAYS("all, newton, linear, substep, model, tensor, driver");
+  CHECK_SAYS("all, newton, linear, substep, model, tensor, driver, bounds");
   CHECK_STATUS(NEML2_ERROR_NAME, neml2_log_level_get(&level, "neton"));
   CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_log_level_set("newton", 4));
   CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_log_level_set("newton", -1));

@@ -178,7 +178,11 @@ static void a_light_call(monkey *m) {
       neml2_model_derivative_inspect(INFO(neml2_derivative_info), handle(m, MODEL), number(m), index_of(m));
       break;
     case 6: neml2_model_history_count(&count, handle(m, MODEL)); break;
-    case 7: neml2_model_history_inspect(INFO(neml2_history_info), handle(m, MODEL), index_of(m)); break;
+    case 7:
+      neml2_model_history_inspect(INFO(neml2_history_info), handle(m, MODEL), index_of(m));
+      neml2_model_bound_count(&count, handle(m, MODEL));
+      neml2_model_bound_inspect(INFO(neml2_bound_info), handle(m, MODEL), index_of(m));
+      break;
     case 8:
       neml2_model_describe(buffer, capacity, &count, handle(m, MODEL));
       neml2_model_checksum(buffer, capacity, &count, handle(m, MODEL));

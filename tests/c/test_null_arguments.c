@@ -128,6 +128,10 @@ static void of_models(const char *root) {
   REFUSED(neml2_model_history_count(NULL, model));
   REFUSED(neml2_model_history_count(&count, NULL));
   REFUSED(neml2_model_history_inspect(INFO(neml2_history_info), NULL, 0));
+  REFUSED(neml2_model_bound_count(NULL, model));
+  REFUSED(neml2_model_bound_count(&count, NULL));
+  REFUSED(neml2_model_bound_inspect(NULL, model, 0));
+  REFUSED(neml2_model_bound_inspect(INFO(neml2_bound_info), NULL, 0));
   REFUSED(neml2_model_describe(NULL, 0, NULL, NULL));
   REFUSED(neml2_model_checksum(NULL, 0, NULL, NULL));
   REFUSED(neml2_source_describe(NULL, 0, NULL, SOURCE()));

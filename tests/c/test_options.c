@@ -6,8 +6,8 @@
 static void every_option_is_listed_and_bounded(neml2_model *model) {
   const char *const expected[] = {"atol",       "rtol",    "miters",          "ls_type",     "ls_max_iters",
                                   "ls_cutback", "ls_c",    "substep_del_tol", "convergence", "chunk",
-                                  "threads",    "capsule", "kernels",         "rescue"};
-  int found[14] = {0};
+                                  "threads",    "capsule", "kernels",         "rescue",      "bounds"};
+  int found[15] = {0};
   int64_t count = 0;
   CHECK_OK(neml2_model_option_count(&count, model));
   for (int64_t i = 0; i < count; ++i) {
@@ -17,7 +17,7 @@ static void every_option_is_listed_and_bounded(neml2_model *model) {
     least = option_info(model, i).least;
     greatest = option_info(model, i).greatest;
     choices = option_info(model, i).choices;
-    for (int k = 0; k < 14; ++k) found[k] |= strcmp(name, expected[k]) == 0;
+    for (int k = 0; k < 15; ++k) found[k] |= strcmp(name, expected[k]) == 0;
     if (choices) {
       const char *text = NULL;
       CHECK_OK(neml2_model_option_get_text(&text, model, name));
@@ -44,7 +44,7 @@ static void every_option_is_listed_and_bounded(neml2_model *model) {
     CHECK(after == least);
     CHECK_OK(neml2_model_option_set_number(model, name, value));
   }
-  for (int k = 0; k < 14; ++k) CHECK(found[k]);
+  for (int k = 0; k < 15; ++k) CHECK(found[k]);
   CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_option_inspect(INFO(neml2_option_info), model, count));
   CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_model_option_inspect(INFO(neml2_option_info), model, -1));
 }

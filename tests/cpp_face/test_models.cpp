@@ -1,4 +1,7 @@
 // What a model says of itself, its parameters and its options; and one package alone.
+#include <filesystem>
+#include <fstream>
+
 #include "face.hpp"
 
 using face::refuses;
@@ -35,6 +38,32 @@ static void a_document_describes_the_model() {
   CHECK(text.find("\"elasticity.E\"") != std::string::npos && text.back() == '}');
   CHECK(text == neml2::describe(path));
   CHECK(neml2::Model(path).checksum().size() == 64);
+}
+
+static void bounds_are_listed_and_hold() {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::temp_directory_path() / "neml2_capi_test_models_bounds";
+  fs::remove_all(folder);
+  fs::copy(face::path("elasticity"), folder, fs::copy_options::recursive);
+  std::ofstream(folder / "bounds.json")
+      << R"({"version": 1, "bounds": [{"variable": "strain", "kind": "validity", "lower": [-0.05], "upper": [null]}]})";
+  neml2::Model model(folder.string());
+  fs::remove_all(folder);
+  const auto bounds = model.bounds();
+  CHECK(bounds.size() == 1 && bounds[0].variable == "strain" && !bounds[0].physical);
+  CHECK(bounds[0].lower == std::vector<double>(6, -0.05) && bounds[0].upper[5] == INFINITY);
+  CHECK(neml2::Model(face::path("elasticity")).bounds().empty());
+
+  model.set_option("bounds", "fail");
+  auto strain = face::strains(3);
+  strain[1][4] = -0.06;
+  std::vector<face::Tensor6> stress(3);
+  std::vector<int32_t> status(3);
+  neml2::Call call(model);
+  call.bind_input("strain", strain).bind_output("stress", stress).bind_report(NEML2_REPORT_STATUS, status);
+  CHECK(call.run(3) == NEML2_OUT_OF_BOUNDS);
+  CHECK(status == std::vector<int32_t>({NEML2_OK, NEML2_OUT_OF_BOUNDS, NEML2_OK}));
+  CHECK(stress[1] == face::Tensor6{} && stress[2] != face::Tensor6{});
 }
 
 static void a_stub_names_its_model() {
@@ -102,6 +131,7 @@ int main() {
     variables_are_listed();
     histories_are_listed();
     a_document_describes_the_model();
+    bounds_are_listed_and_hold();
     a_stub_names_its_model();
     parameters_are_read_and_set();
     options_have_bounds();

@@ -23,6 +23,7 @@ program test_derivatives
   call wrong_bindings_are_refused()
   call derivatives_are_listed()
   call models_are_described()
+  call bounds_are_listed()
   if (command_argument_count() == 2) then
     call load_argument(plastic, 1)
     call load_argument(crystal, 2)
@@ -231,6 +232,35 @@ contains
     call elasticity%history_count(count, stat, errmsg)
     call check(stat == neml2_ok .and. count == 0, "no history")
   end subroutine derivatives_are_listed
+
+  subroutine bounds_are_listed()
+    character(*), parameter :: folder = "test_derivatives_bounds"
+    type(neml2_model) :: bounded
+    real(real64), allocatable :: lower(:), upper(:)
+    integer(int64) :: count = -1, variable = 0
+    integer(int32) :: kind = -1
+    logical :: physical = .true.
+    integer :: unit
+    call execute_command_line("rm -rf "//folder//" && cp -r '"//artifact("elasticity")//"' "//folder)
+    open (newunit=unit, file=folder//"/bounds.json", status="replace")
+    write (unit, "(a)") '{"version": 1, "bounds": [{"variable": "elasticity.E", "kind": "validity",', &
+      ' "lower": [1e5], "upper": [null]}]}'
+    close (unit)
+    call bounded%load(folder, stat, errmsg=errmsg)
+    call check_ok(stat, errmsg)
+    call execute_command_line("rm -rf "//folder)
+    call bounded%bound_count(count, stat, errmsg)
+    call check(stat == neml2_ok .and. count == 1, "one bound")
+    call bounded%bound_info(1_int64, kind, variable, stat, errmsg, lower, upper, physical)
+    call check_ok(stat, errmsg)
+    call check(kind == neml2_parameter .and. variable == 1 .and. .not. physical, "of the modulus")
+    call check(size(lower) == 1 .and. lower(1) >= 1e5_real64 .and. upper(1) > huge(1.0_real64), "its sides")
+    call bounded%bound_info(2_int64, kind, variable, stat)
+    call check(stat == neml2_error_argument, "no other")
+    call bounded%set_option("bounds", "fail", stat)
+    call bounded%set_parameter("elasticity.E", 1e4_real64, stat, errmsg)
+    call check(stat == neml2_error_argument .and. says(errmsg, "below 100000"), "a value beyond")
+  end subroutine bounds_are_listed
 
   subroutine models_are_described()
     character(:), allocatable :: text, same

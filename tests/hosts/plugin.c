@@ -53,6 +53,7 @@ static int call(const char *argument) {
   print("stress", stress, 6);
   print("ddsdde", ddsdde, 36);
   print("statev", statev, 13);
+  if (pnewdt != 1) print("pnewdt", &pnewdt, 1);
   printf("properties %d\n", *properties);
   return 0;
 }

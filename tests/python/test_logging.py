@@ -24,7 +24,7 @@ from neml2_capi._ffi.library import ffi, lib
 from neml2_capi.model.native import Native
 from neml2_capi.solvers import Newton
 
-NAMES = ("newton", "linear", "substep", "model", "tensor", "driver")
+NAMES = ("newton", "linear", "substep", "model", "tensor", "driver", "bounds")
 STRAIN = np.array([5e-3, -1.5e-3, -1.25e-3, 5e-4, -1e-3, 2.5e-4])
 
 Records = list[logging.LogRecord]
@@ -266,18 +266,18 @@ def test_the_library_has_the_levels_of_the_loggers(kept: Kept) -> None:
         (logging.CRITICAL + 1, lib.NEML2_LOG_SILENT),
     ):
         ours.setLevel(level)
-        assert levels() == [expected] * 6
+        assert levels() == [expected] * len(NAMES)
     ours.setLevel(logging.NOTSET)
     root.setLevel(logging.INFO)
-    assert levels() == [lib.NEML2_LOG_INFO] * 6
+    assert levels() == [lib.NEML2_LOG_INFO] * len(NAMES)
     logger("linear").setLevel(logging.DEBUG)
-    assert levels() == [2, 3, 2, 2, 2, 2]
+    assert levels() == [2, 3, 2, 2, 2, 2, 2]
     logging.disable(logging.INFO)
-    assert levels() == [1] * 6
+    assert levels() == [1] * len(NAMES)
     logging.disable(logging.NOTSET)
-    assert levels() == [2, 3, 2, 2, 2, 2]
+    assert levels() == [2, 3, 2, 2, 2, 2, 2]
     root.setLevel(logging.WARNING)
-    assert levels() == [1, 3, 1, 1, 1, 1]
+    assert levels() == [1, 3, 1, 1, 1, 1, 1]
     assert logs.listening == {"linear"}
 
 

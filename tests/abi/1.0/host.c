@@ -93,6 +93,7 @@ static void description(const neml2_model *elasticity, const neml2_model *viscop
   neml2_variable_info variable = {.size = sizeof variable};
   neml2_derivative_info derivative = {.size = sizeof derivative};
   neml2_history_info history = {.size = sizeof history};
+  neml2_bound_info bound = {.size = sizeof bound};
   int64_t count = 0, needed = 0;
   CHECK_OK(neml2_model_inspect(&model, elasticity));
   CHECK(model.dtype == NEML2_FLOAT64 && model.device == NEML2_DEVICE_CPU && model.runtime == NEML2_RUNTIME_BUILTIN);
@@ -113,6 +114,9 @@ static void description(const neml2_model *elasticity, const neml2_model *viscop
   CHECK(count == 6);
   CHECK_OK(neml2_model_history_inspect(&history, viscoplastic, 0));
   CHECK(history.age == 1 && (history.output >= 0 || history.current >= 0));
+  CHECK_OK(neml2_model_bound_count(&count, viscoplastic));
+  CHECK(count == 0);
+  CHECK(neml2_model_bound_inspect(&bound, viscoplastic, 0) == NEML2_ERROR_ARGUMENT);
 }
 
 static void options(neml2_model *model) {
