@@ -42,7 +42,8 @@ void Gathered::add_slopes_and_guesses(const Model& model, const Bindings& of) {
     bindings.slopes.push_back(own);
   }
   for (std::size_t k = 0; k < of.guesses.size(); ++k)
-    bindings.guesses.push_back(of.guesses[k].data ? gather(model.variables(Kind::unknown)[k], of.guesses[k]) : Points());
+    bindings.guesses.push_back(of.guesses[k].data ? gather(model.variables(Kind::unknown)[k], of.guesses[k])
+                                                  : Points());
 }
 
 // A result, which goes back to `all`.
