@@ -314,7 +314,9 @@ def test_steps_are_told_with_the_first(
     assert caplog.records and "above 0.05" in caplog.records[0].getMessage()
 
 
-def test_a_hypothesis_is_judged_by_the_strains_that_are_found(make: Callable[..., Model]) -> None:
+def test_a_hypothesis_is_judged_by_the_strains_that_are_found(
+    make: Callable[..., Model], caplog: pytest.LogCaptureFixture
+) -> None:
     """Under plane stress zz is -nu/(1-nu) (xx + yy)."""
     model = make(bounds={"strain": ([None, None, -0.01, None, None, None], None)}, policy="fail")
     path = model._source.path
@@ -325,6 +327,11 @@ def test_a_hypothesis_is_judged_by_the_strains_that_are_found(make: Callable[...
         plane.forward({"strain": strain})
     transverse = -0.3 / 0.7 * strain[:, :2].sum(axis=1)
     np.testing.assert_array_equal(caught.value.report["status"] == OUT, transverse < -0.01)
+    plane.options["bounds"] = "warn"
+    outputs = plane.forward({"strain": strain})
+    np.testing.assert_allclose(outputs["strain_transverse"][:, 0], transverse, rtol=1e-12)
+    assert "of point 1, the input 'strain', component zz, is -0.01" in caplog.text
+    assert "2 of 3 points" in caplog.text
 
 
 def test_a_strain_measure_is_judged_by_the_strain_of_the_law(make: Callable[..., Model]) -> None:
