@@ -1,8 +1,10 @@
 #include "capi/graph/backend.h"
 
+#include <string_view>
 #include <utility>
 
 #include "capi/base/error.h"
+#include "capi/platform/process.h"
 
 namespace neml2_capi::graph {
 namespace {
@@ -31,8 +33,10 @@ void refuse_without_backend(const char* what) {
   for (const Backend* each = first; each; each = each->next) add_name(names, each->name);
   throw Error(NEML2_ERROR_UNSUPPORTED, "backend",
               join("No backend of this library can ", what, "; it was built with: ", names.empty() ? "none" : names,
-                   ". Run a model that has all its kernels (neml2-capi compile INPUT.i), or build the library with "
-                   "-DNEML2_CAPI_BACKENDS='packages;libtorch;opencl;cuda'."));
+                   ". Run a model that has all its kernels (neml2-capi compile INPUT.i)",
+                   platform::system_name == std::string_view("linux")
+                       ? ", or build the library with -DNEML2_CAPI_BACKENDS='packages;libtorch;opencl;cuda'."
+                       : ": compiled packages run on Linux alone."));
 }
 
 std::shared_ptr<Graph> open(const Source& source, const Wanted& wanted) {

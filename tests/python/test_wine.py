@@ -14,12 +14,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import abaqus
 import numpy as np
 import pytest
 from kernel_setup import with_kernels
 from native import ROOT, TESTS, c_program
 from native import run as run_here
-from other_systems import Core, core_for, nlohmann_json, starter
+from other_systems import Core, core_for, nlohmann_json, passes, starter
 from states import state_of
 
 from neml2_capi import Model
@@ -245,21 +246,27 @@ def test_a_process_that_may_write_nowhere_runs(core: Core, wine: Wine) -> None:
     assert status == 0, said
 
 
+def plug_ins(core: Core, wine: Wine, name: str, there: Path, here: Path) -> None:
+    """Make the plug-ins of an artifact for Windows and for this system."""
+    root = wine.folder / "plugins" / name
+    if not root.exists():
+        shutil.copytree(with_kernels(name), root, ignore=shutil.ignore_patterns("*.pt2"))
+        for kernels in root.glob("kernels/*"):
+            build(kernels, ["x86-64-v3"], system="windows")
+    told = make(root, there, shell=core.folder / "lib" / "neml2_plugin.dll")
+    assert told[0].endswith("MB, kernels")
+    make(root, here)
+
+
 @pytest.mark.parametrize("name", ["combined_hardening", "isotropic_hardening"])
 def test_a_plug_in_for_windows_has_the_bits_of_linux(core: Core, wine: Wine, name: str) -> None:
     """A host loads it, and calls UMAT as Abaqus does."""
     source = TESTS / "hosts" / "plugin.c"
     host, steel = wine.folder / "plugin.exe", wine.folder / f"{name}.dll"
     assert not core.compile(source, host)
-    root = wine.folder / "plugins" / name
-    shutil.copytree(with_kernels(name), root, ignore=shutil.ignore_patterns("*.pt2"))
     with pytest.raises(PluginError, match=r"no kernels for windows.*--system windows"):
-        make(root, steel, shell=core.folder / "lib" / "neml2_plugin.dll")
-    for kernels in root.glob("kernels/*"):
-        build(kernels, ["x86-64-v3"], system="windows")
-    told = make(root, steel, shell=core.folder / "lib" / "neml2_plugin.dll")
-    assert "kernels" in told[0]
-    make(root, wine.folder / f"lib{name}.so")
+        make(with_kernels(name), steel, shell=core.folder / "lib" / "neml2_plugin.dll")
+    plug_ins(core, wine, name, steel, wine.folder / f"lib{name}.so")
     status, printed = wine.run(host, steel.name, cwd=wine.folder)
     assert status == 0, printed
     assert printed.count("stress") == 1
@@ -267,6 +274,29 @@ def test_a_plug_in_for_windows_has_the_bits_of_linux(core: Core, wine: Wine, nam
     assert printed == run_here(ours, wine.folder / f"lib{name}.so")
     names = subprocess.run(["objdump", "-p", steel], capture_output=True, text=True).stdout
     assert {"UMAT", "umat", "umat_", "VUMAT", "vumat", "vumat_"} <= set(names.split())
+
+
+@pytest.mark.parametrize("case", ["uniaxial", "shear", "rotation", "cut"])
+def test_the_driver_of_abaqus_calls_has_the_bits_of_linux(
+    core: Core, wine: Wine, case: str
+) -> None:
+    """It is in Fortran: it turns the material, solves for free strains, and cuts steps."""
+    fortran = shutil.which("x86_64-w64-mingw32-gfortran")
+    if not fortran:
+        pytest.skip("no gfortran for Windows. In Debian: gfortran-mingw-w64-x86-64-posix")
+    folder = wine.folder / "abaqus"
+    folder.mkdir(exist_ok=True)
+    sources = [abaqus.UMAT / "driver" / f"{name}.f90" for name in abaqus.DRIVER]
+    sources += [abaqus.UMAT / "without_abaqus.f90", core.folder / "lib" / "neml2_plugin.dll"]
+    options = ("-std=f2018", "-O1", "-static", f"-J{folder}")
+    passes([fortran, *options, *sources, "-o", folder / "driver.exe"])
+    # A program that is linked with a plug-in asks for it by the name of the shell.
+    plug_ins(core, wine, "combined_hardening", folder / "neml2_plugin.dll", folder / "libumat.so")
+    file = abaqus.UMAT / "cases" / f"{case}.nml"
+    status, printed = wine.run(folder / "driver.exe", file)
+    assert status == 0, printed
+    assert printed.count("stress") > 0
+    assert printed == run_here(abaqus.driver(), file, LD_LIBRARY_PATH=str(folder))
 
 
 def test_a_plug_in_for_windows_asks_for_its_wheel(tmp_path: Path) -> None:
