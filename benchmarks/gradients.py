@@ -7,10 +7,11 @@ By default the example `chaboche`, with two parameters. The ten of its law are p
     neml2-capi compile chaboche.i --model chaboche --kernels only -d : -p C ... -d :C ...
 
 Strain cycles of several amplitudes: tension tests, whose lateral strains are found, and prescribed
-strains. The gradient of the sum of the squared stresses by all parameters goes backward, and all
-derivatives of the stress go forward. With torch, the tests of prescribed strain are also
-differentiated through neml2_capi.torch.Module step by step. Medians of processor time, on one
-thread; the history alone, and with its derivatives, take turns.
+strains. They take the gradient of the sum of the squared stresses by all parameters, or all
+derivatives of the stress. With torch, the tests of prescribed strain are also
+differentiated through neml2_capi.torch.Module step by step. With NEML2 and pyzag, pyzag's adjoint
+has a turn with the same law, of neml2_capi/examples/laws, which takes seconds: --steps 200. Medians
+of processor time, on one thread; the history alone, and with its derivatives, take turns.
 """
 
 from __future__ import annotations
@@ -76,6 +77,12 @@ def main() -> None:
         print("torch is not installed: no steps of Module beside it")
         return
     by_steps(asked.artifact, values, times, whole, strained)
+    try:
+        import neml2.pyzag  # noqa: F401
+    except ImportError:
+        print("NEML2 and pyzag are not installed: no chunks of pyzag beside it")
+        return
+    by_chunks(values, times, whole, strained)
 
 
 def measured(run: Callable[[Any], Results], names: list[str]) -> tuple[float, float, float]:
@@ -144,6 +151,46 @@ def by_steps(
         f"torch through Module, step by step: {1e3 * seconds:.0f} ms, {seconds / ours:.1f} times "
         f"drive() with its gradient; the gradients differ by {difference:.1e}"
     )
+
+
+def by_chunks(
+    values: dict[str, float], times: Array, strain: Array, strained: Callable[[Any], Results]
+) -> None:
+    """Time the same gradient by pyzag, which solves chunks of steps at once."""
+    import neml2
+    import neml2.pyzag
+    import torch
+    from pyzag import chunktime, nonlinear
+
+    torch.set_default_dtype(torch.float64)
+    law = examples.FOLDER / "laws" / "chaboche.i"
+    model = neml2.pyzag.NEML2PyzagModel(neml2.load_nonlinear_system(str(law), "system"))
+    clock = np.broadcast_to(times[:, np.newaxis], strain.shape[:2]).copy()
+    forces = model.assemble_forces(
+        {"t": torch.from_numpy(clock), "strain": torch.from_numpy(strain)}
+    )
+    begin = time.process_time()
+    results = strained(list(values))
+    gradient = results.gradient({"stress": 2 * results["stress"]})
+    ours = time.process_time() - begin
+    for chunk in (1, 5, 10):
+        newton = chunktime.ChunkNewtonRaphson(rtol=1e-10, atol=1e-8)
+        generator = nonlinear.StepGenerator(chunk)
+        predictor = nonlinear.PreviousStepsPredictor()
+        solver = nonlinear.RecursiveNonlinearEquationSolver(
+            model, step_generator=generator, predictor=predictor, nonlinear_solver=newton
+        )
+        begin = time.process_time()
+        start = torch.zeros(strain.shape[1], model.nstate)
+        states = nonlinear.solve_adjoint(solver, start, len(forces), forces)
+        model.zero_grad()
+        states[..., :6].square().sum().backward()
+        seconds = time.process_time() - begin
+        found = float(dict(model.named_parameters())["elasticity_E"].grad.sum())
+        print(
+            f"pyzag, {chunk} steps at once: {seconds:.2f} s, {seconds / ours:.0f} times drive() "
+            f"with its gradient; by E the gradients differ by {abs(found / gradient['E'] - 1):.1e}"
+        )
 
 
 if __name__ == "__main__":

@@ -313,10 +313,11 @@ NEML2_CAPI int32_t neml2_stream_set(int32_t index, void *stream);
  *     status = neml2_call_run_steps(&made, call, POINTS, STEPS);
  *
  * has d(stress)/d(E) of the whole history after each step, all in one call: in lanes, each column of a parameter is
- * one solution more with the factors of Newton's method. In neml2_call_run_steps() derivatives are carried as history is:
- * an array is that of `x~1` before the first step, and in later steps the derivative of `x~1` is that of the output `x`
- * in the step before, which must be bound, and with a step stride if there is an `x~2`. That of another input is the same in
- * all steps. An input without one does not move, so bind one for each history that the law has, zeros if it begins fixed.
+ * one solution more with the factors of Newton's method. neml2_call_run_steps() carries derivatives as it carries
+ * history: the array holds the derivative of `x~1` before the first step, and in later steps it is the derivative of the
+ * output `x` in the step before, which must be bound, and with a step stride if there is an `x~2`. The derivative of another
+ * input is the same in all steps. An input without one does not move, so bind one for each history that the law has, zeros
+ * if it begins fixed.
  * If a history has a step stride, so that the states are known, solves begin at them, and derive alone.
  * By a history itself, `x~1` as NEML2_INPUT with the unit matrix for `x~1`, derivatives are by the value before the first
  * step.

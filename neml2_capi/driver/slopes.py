@@ -44,7 +44,7 @@ def carried(
 ) -> Iterator[Slopes]:
     """Yield the derivatives of outputs in order of time, by the library.
 
-    Those of some points come after others', each of about `memory` bytes. NotCarriedError if it
+    Some points come after others, in pieces of about `memory` bytes. NotCarriedError if it
     cannot, or an increment has no derivative.
     """
     history = linear.history
