@@ -264,7 +264,9 @@ def headings(path: Path) -> set[str]:
     titles = (
         t.content for t, before in zip(tokens[1:], tokens, strict=False) if before.tag[:1] == "h"
     )
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+    anchors = [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
+    before = [anchors[:place].count(anchor) for place, anchor in enumerate(anchors)]
+    return {f"{a}-{n}" if n else a for a, n in zip(anchors, before, strict=True)}
 
 
 def links(path: Path) -> Iterator[str]:
