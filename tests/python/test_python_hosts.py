@@ -29,6 +29,7 @@ pytestmark = [pytest.mark.hosts, pytest.mark.full("libraries of finite elements"
 ARTIFACT = PREBUILT / "combined_hardening"
 NEEDS = {
     "scikit_fem": ("skfem",),
+    "cook_membrane": ("skfem",),
     "fenicsx": ("mpi4py", "dolfinx_external_operator"),
     "petsc_snes": ("skfem", "petsc4py"),
     "sundials": ("sksundae",),
@@ -96,12 +97,49 @@ def test_newton_converges_quadratically(name: str) -> None:
     assert len(accepted) == 3
     for step in accepted:
         # SNES counts what held displacements lack first, which is in mm.
-        norms = np.array(step.residuals[name == "petsc_snes" :])
-        norms /= norms[0]
-        before, after = norms[:-1], norms[1:]
-        falling = after > ROUND_OFF
-        assert np.count_nonzero(falling) >= 2
-        assert (after[falling] <= CONSTANT * before[falling] ** 2).all(), step
+        assert_quadratic(step.residuals[name == "petsc_snes" :])
+
+
+def assert_quadratic(residuals: list[float]) -> None:
+    norms = np.array(residuals)
+    norms /= norms[0]
+    before, after = norms[:-1], norms[1:]
+    falling = after > ROUND_OFF
+    assert np.count_nonzero(falling) >= 2
+    assert (after[falling] <= CONSTANT * before[falling] ** 2).all(), residuals
+
+
+def test_a_membrane_in_plane_stress_converges_quadratically() -> None:
+    output = printed("cook_membrane", "4")
+    found = [line.split() for line in output.splitlines()]
+    tip = [float(row[2]) for row in found]
+    assert tip[3] > 5 * tip[1] > 0  # plastic
+    for row in found:
+        assert_quadratic([float(r) for r in row[4:]])
+
+
+def test_an_elastic_membrane_is_the_one_of_scikit_fem() -> None:
+    """In plane stress: lambda becomes 2 lambda mu / (lambda + 2 mu)."""
+    script = """
+import numpy as np, skfem
+from skfem.models.elasticity import linear_elasticity
+from cook_membrane import Membrane
+from neml2_capi import Model, examples
+
+body = Membrane(examples.path("elasticity"))
+u, residuals = body.step(body.basis.zeros(), 1.0, 100.0)
+law = Model(examples.path("elasticity"))
+c = law.jacobian({"strain": np.zeros(6)})[1]["stress"]["strain"]
+lame, mu = c[0, 1], c[5, 5] / 2
+stiffness = linear_elasticity(2 * lame * mu / (lame + 2 * mu), mu).assemble(body.basis)
+expected = skfem.solve(*skfem.condense(stiffness, 100.0 * body.load, D=body.clamped))
+np.testing.assert_allclose(u, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+assert len(residuals) == 2, residuals
+"""
+    installed("skfem")
+    subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT / "examples" / "hosts", check=True, env=ENVIRONMENT
+    )
 
 
 def test_all_agree_on_the_plate() -> None:
