@@ -145,7 +145,7 @@ class Block {
     left_ |= __builtin_convertvector(bad, WideMask<T>);
     open_ &= ~left_;
     retire(i, free.vanish(residual));
-    if (i + 1 == walk_.rules.miters) left_ |= open_;
+    if (i + 1 == 2 * walk_.rules.miters) left_ |= open_;
     open_ &= ~left_;
     is_stale_ = i == 0 ? ~Mask<T>{} : residual > T(0.1) * last_;
     last_ = residual;
@@ -160,21 +160,13 @@ class Block {
       assemble(chain);
       for (std::int64_t k = 0; k < entries; ++k) set_where(is_stale_, kept[k], scratch_[chain.right][k]);
     }
-    if (steps_solve(chain)) {
-      left_ |= __builtin_convertvector(solve_steps(chain, kept, false), WideMask<T>);
-    } else {
-      renew(*chain.system);
-      for (std::int64_t k = 0; k < entries; ++k) scratch_[chain.right][k] = kept[k];
-      solve_by_pivoting(chain);
-    }
+    solve(chain, kept);
     scratch_.copy(chain.unpack);
   }
 
-  // Calls a system whose matrix a factorisation overwrites again, whether or not it did.
-  void renew(const Implicit& system) {
-    if (system.assemble.count > 0) return;
-    scratch_.call(system.system);
-    has_factors_ = false;
+  // Calls a system again whose matrix a factorisation overwrites, whether or not it did.
+  void renew(const Implicit& system) const {
+    if (system.assemble.count == 0) scratch_.call(system.system);
   }
 
   template <int n>
@@ -423,33 +415,32 @@ class Block {
       scratch_.call(chain.system->system);
       has_factors_ = false;
     }
-    if (steps_solve(chain))
-      solve_steps(chain, scratch_[chain.right], true);
+    solve(chain, scratch_[chain.right]);
+  }
+
+  // Solves for directions `from`, if the kernel of the Newton step cannot, with row pivoting. A direction is a Newton step
+  // more, from another residual and by the same factors.
+  void solve(const Chain& chain, const V* from) {
+    const Implicit& system = *chain.system;
+    if (!system.newton_step.kernel || (chain.count > 1 && chain.solved == nowhere))
+      return solve_by_pivoting(chain, from);
+    if (!has_factors_) scratch_.prepare(system.newton_step);
+    if (scratch_.is_one && chain.count > 1)
+      solve_steps_of_one(chain, from);
     else
-      solve_by_pivoting(chain);
+      solve_steps(chain, from);
   }
 
-  // Tells whether the kernel of the Newton step solves for directions, too.
-  static bool steps_solve(const Chain& chain) {
-    return chain.system->newton_step.kernel && (chain.count == 1 || chain.solved != nowhere);
-  }
-
-  void solve_by_pivoting(const Chain& chain) const {
+  void solve_by_pivoting(const Chain& chain, const V* from) const {
     V* const right = scratch_[chain.right];
+    if (from != right) renew(*chain.system);
     const std::int64_t entries = chain.system->unknowns * chain.count;
-    for (std::int64_t i = 0; i < entries; ++i) right[i] = -right[i];
+    for (std::int64_t i = 0; i < entries; ++i) right[i] = -from[i];
     scratch_.solve_by_pivoting(*chain.system, right, chain.count);
   }
 
-  // A direction is a Newton step more, from another residual and by the same factors. Returns the lanes whose pivots are not
-  // trusted; with row pivoting they are solved, too, if `from` is the room of the solutions.
-  Mask<T> solve_steps(const Chain& chain, const V* from, bool pivots) {
-    if (!has_factors_) scratch_.prepare(chain.system->newton_step);
-    return scratch_.is_one && chain.count > 1 ? solve_steps_of_one(chain, from, pivots)
-                                              : solve_steps_of_all(chain, from, pivots);
-  }
-
-  Mask<T> solve_steps_of_all(const Chain& chain, const V* from, bool pivots) const {
+  // Lanes whose pivots the kernel does not trust are solved with row pivoting; they are the same for all directions.
+  void solve_steps(const Chain& chain, const V* from) const {
     const Implicit& system = *chain.system;
     const std::int64_t n = system.unknowns, count = chain.count;
     V *const r = scratch_[system.r], *const step = scratch_[system.step], *const right = scratch_[chain.right];
@@ -459,17 +450,16 @@ class Block {
       for (std::int64_t i = 0; i < n; ++i) r[i] = -from[i * count + k];
       scratch_.call(system.newton_step);
       bad |= *scratch_[system.trusted] != T(1);
-      V* const to = any(bad) ? solved : right;  // pivots tell of all directions
+      V* const to = any(bad) ? solved : right;
       for (std::int64_t i = 0; (count > 1 || to == right) && i < n; ++i) to[i * count + k] = step[i];
     }
-    if (!any(bad)) return bad;
-    if (pivots) solve_by_pivoting(chain);
+    if (!any(bad)) return;
+    solve_by_pivoting(chain, from);
     for (std::int64_t i = 0; i < n * count; ++i) set_where(~bad, right[i], solved[i]);
-    return bad;
   }
 
   // The same for one point, whose directions are in the lanes.
-  Mask<T> solve_steps_of_one(const Chain& chain, const V* from, bool pivots) const {
+  void solve_steps_of_one(const Chain& chain, const V* from) const {
     const Implicit& system = *chain.system;
     const std::int64_t n = system.unknowns, count = chain.count, packs = (count + lanes - 1) / lanes;
     V *const r = scratch_[system.r], *const step = scratch_[system.step], *const solved = scratch_[chain.solved];
@@ -486,13 +476,9 @@ class Block {
       bad |= *scratch_[system.trusted] != T(1);
       for (std::int64_t i = 0; i < n; ++i) solved[i * packs + p] = step[i];
     }
-    if (any(bad)) {
-      if (pivots) solve_by_pivoting(chain);
-      return bad;
-    }
+    if (any(bad)) return solve_by_pivoting(chain, from);
     const T* const row = numbers(chain.solved);
     for (std::int64_t i = 0; i < n; ++i) repeat(row + i * packs * lanes, scratch_[chain.right] + i * count, count);
-    return bad;
   }
 
   void pull_back(const Adjoint& adjoint) const {

@@ -114,7 +114,7 @@ class FreeInLanes {
         cofactors[i][j] = a[i1][j1] * a[i2][j2] - a[i1][j2] * a[i2][j1];
       }
     const V determinant = a[0][0] * cofactors[0][0] + a[0][1] * cofactors[0][1] + a[0][2] * cofactors[0][2];
-    const Mask<T> regular = absolute(determinant) > T(1e-9) * absolute(a[0][0] * a[1][1] * a[2][2]);
+    const Mask<T> regular = absolute(determinant) > T(1e-12) * absolute(a[0][0] * a[1][1] * a[2][2]);
     const V factor = T(1) / determinant;
 #pragma GCC unroll 3
     for (int i = 0; i < 3; ++i)
@@ -128,7 +128,7 @@ class FreeInLanes {
     Mask<T> regular = ~Mask<T>{};
     V least[n];
 #pragma GCC unroll 5
-    for (int k = 0; k < n; ++k) least[k] = T(1e-6) * absolute(a[k][k]);
+    for (int k = 0; k < n; ++k) least[k] = T(1e-10) * absolute(a[k][k]);
 #pragma GCC unroll 5
     for (int k = 0; k < n; ++k) {
       regular &= absolute(a[k][k]) > least[k];

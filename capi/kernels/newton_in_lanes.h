@@ -158,19 +158,16 @@ class Newton {
       initial = norm_;
       start_history();
     }
-    if (block_.history) note_history(i);
-    if (trace_) note_greatest(trace_->greatest_norm[i]);
     set_where(open, block_.residual_norm, norm_);
     const WM found = Rules::verdict(norm_, initial, WM{}, settled_, settings_);
     lost |= open & (found > newton::ok);
+    if (i < settings_.miters) tell_of_iteration(i);
     active_ &= found == newton::undecided;
-    if (trace_)
-      for (int l = 0; l < block_.used; ++l) trace_->left[i] -= active_[l];
     if (!any(active_)) return found == newton::ok;
     find_step();
     lost |= active_ & singular_;
     if (searches())
-      search(i);
+      search(i < settings_.miters ? i : settings_.miters - 1);
     else
       add_step();
     return found == newton::ok;
@@ -335,6 +332,13 @@ class Newton {
   void note(const WM& lanes, std::int64_t i) {
     set_where(lanes, report_.residual_norm, norm_);
     set_where(lanes, report_.iterations, WM{} + i);
+  }
+
+  void tell_of_iteration(std::int64_t i) {
+    if (block_.history) note_history(i);
+    if (!trace_) return;
+    note_greatest(trace_->greatest_norm[i]);
+    for (int l = 0; l < block_.used; ++l) trace_->left[i] -= active_[l];
   }
 
   void note_greatest(double& greatest) const {

@@ -1,5 +1,6 @@
 #include "capi/kernels/solve_log.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "capi/base/log.h"
@@ -21,7 +22,7 @@ void SolveLog::write(const std::vector<std::string>& systems, std::int64_t first
     const Trace& trace = traces_[i];
     const newton::Owner owner{systems[i].c_str(), first_point};
     if (log::on(log::Channel::newton, log::Level::debug))
-      for (std::int64_t k = 0; k <= trace.iterations; ++k) {
+      for (std::int64_t k = 0; k <= std::min(trace.iterations, rules_.miters - 1); ++k) {
         const bool searched = rules_.ls_max_iters > 1 && k > 0;
         newton::tell_iteration(owner, points, k, trace.greatest_norm[k],
                                searched ? std::optional(trace.least_step[k]) : std::nullopt, trace.left[k]);

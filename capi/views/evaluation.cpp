@@ -36,23 +36,15 @@ void add_to(Numbers& sum, const Numbers& more) {
 }
 
 // The values of sites, each multiplied by the slope, or by its transpose.
-Numbers times(const Change::Slope& slope, const Numbers& values) {
-  const std::size_t sites = values.size() / slope.columns;
-  Numbers product(sites * slope.rows);
+Numbers times(const Change::Slope& slope, const Numbers& values, bool transposed = false) {
+  const std::size_t rows = transposed ? slope.columns : slope.rows, columns = transposed ? slope.rows : slope.columns,
+                    by_row = transposed ? 1 : slope.columns, by_column = transposed ? slope.columns : 1,
+                    sites = values.size() / columns;
+  Numbers product(sites * rows);
   for (std::size_t s = 0; s < sites; ++s)
-    for (std::size_t i = 0; i < slope.rows; ++i)
-      for (std::size_t j = 0; j < slope.columns; ++j)
-        product[s * slope.rows + i] += slope.values[i * slope.columns + j] * values[s * slope.columns + j];
-  return product;
-}
-
-Numbers transposed_times(const Change::Slope& slope, const Numbers& values) {
-  const std::size_t sites = values.size() / slope.rows;
-  Numbers product(sites * slope.columns);
-  for (std::size_t s = 0; s < sites; ++s)
-    for (std::size_t i = 0; i < slope.rows; ++i)
-      for (std::size_t j = 0; j < slope.columns; ++j)
-        product[s * slope.columns + j] += slope.values[i * slope.columns + j] * values[s * slope.rows + i];
+    for (std::size_t i = 0; i < rows; ++i)
+      for (std::size_t j = 0; j < columns; ++j)
+        product[s * rows + i] += slope.values[i * by_row + j * by_column] * values[s * columns + j];
   return product;
 }
 
@@ -248,7 +240,7 @@ void View::Evaluation::give_cotangents(std::int64_t p) {
     if (made.of_law < 0 || !is_bound(Part::cotangent, made.position)) continue;
     const std::size_t of = at(made.of_law);
     load(own_.cotangents[made.position], made.variable, p, memory_.numbers);
-    Numbers sum = transposed_times(point.of_law[m], memory_.numbers);
+    Numbers sum = times(point.of_law[m], memory_.numbers, true);
     bool is_first = true;
     for (std::size_t before = 0; before < m; ++before)
       if (change().made()[before].of_law == made.of_law && is_bound(Part::cotangent, change().made()[before].position))
@@ -336,7 +328,7 @@ void View::Evaluation::make_blocks(Part part, std::int64_t p) {
       load(law_.of(part)[at(rule.law)], of.block, p, block);
       if (rule.made >= 0) block = from_left(point.of_law[at(rule.made)], block, static_cast<std::size_t>(of.columns));
       // The columns of a row are sites of the input, each of which is multiplied from the right.
-      if (rule.taken >= 0) block = transposed_times(point.of_input[at(rule.taken)], block);
+      if (rule.taken >= 0) block = times(point.of_input[at(rule.taken)], block, true);
       if (rule.direct) add_to(block, point.direct[at(rule.made)].values);
     } else {
       block = point.direct[at(rule.made)].values;
@@ -375,7 +367,7 @@ void View::Evaluation::make_products(std::int64_t p) {
     Numbers sum(static_cast<std::size_t>(taken.variable.point_shape.product()));
     if (law_.adjoints[taken.position].data) {
       load(law_.adjoints[taken.position], law().variables(Kind::input)[taken.position], p, memory_.numbers);
-      sum = transposed_times(point.of_input[k], memory_.numbers);
+      sum = times(point.of_input[k], memory_.numbers, true);
     }
     for (std::size_t m = 0; m < wanted_.size(); ++m) {
       const Change::Made& made = change().made()[m];
@@ -383,7 +375,7 @@ void View::Evaluation::make_products(std::int64_t p) {
           !is_bound(Part::cotangent, made.position))
         continue;
       load(own_.cotangents[made.position], made.variable, p, memory_.numbers);
-      add_to(sum, transposed_times(point.direct[m], memory_.numbers));
+      add_to(sum, times(point.direct[m], memory_.numbers, true));
     }
     write(Part::adjoint, taken.position, sum, p);
   }

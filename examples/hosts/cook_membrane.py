@@ -38,7 +38,9 @@ class Membrane:
         self.free = self.basis.complement_dofs(self.clamped)
         end = self.basis.boundary(lambda x: np.isclose(x[0], WIDTH))
         self.load = skfem.LinearForm(lambda v, w: v[1] / RIGHT).assemble(end)  # of 1 N
-        corner = self.basis.get_dofs(nodes=lambda x: np.isclose(x, [[WIDTH], [LEFT + RIGHT]]).all(0))
+        corner = self.basis.get_dofs(
+            nodes=lambda x: np.isclose(x, [[WIDTH], [LEFT + RIGHT]]).all(0)
+        )
         self.corner = corner.all("u^2")
         self.model = Model(artifact, hypothesis="plane_stress")
         self.state = self.model.state((self.mesh.nelements, self.basis.X.shape[-1]))
@@ -49,7 +51,9 @@ class Membrane:
 
     def evaluate(self, u: Array, time: float) -> tuple[Array, Any, dict[str, Any]]:
         """The forces and the stiffness at displacements `u`, and the outputs of all points."""
-        inputs = {"strain": self.strain(u)} | ({"t": time} if "t" in self.model.inputs.names else {})
+        inputs = {"strain": self.strain(u)} | (
+            {"t": time} if "t" in self.model.inputs.names else {}
+        )
         outputs, tangents = self.model.jacobian(self.state.inputs(**inputs))
         stress = np.einsum("rij,epr->ijep", MANDEL, outputs["stress"])
         tangent = np.einsum("rij,skl,eprs->ijklep", MANDEL, MANDEL, tangents["stress"]["strain"])

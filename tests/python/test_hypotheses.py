@@ -282,6 +282,18 @@ def test_free_strains_take_few_iterations(artifacts: Artifacts, name: str, hypot
     assert report["iterations"].sum() <= alone.sum() + more, (report["iterations"], alone)
 
 
+@pytest.mark.parametrize("hypothesis", ["plane_stress", "uniaxial", "shell"])
+def test_a_step_from_rest_far_beyond_yield_takes_no_rounds(hypothesis: str) -> None:
+    """Its first pivots are not trusted, and the law takes 20 iterations; rounds take 50 to 100."""
+    model = Model(examples.path("isotropic_hardening"), hypothesis=hypothesis)
+    inputs = {v.name: np.zeros((16, *v.point_shape)) for v in model.inputs}
+    shape = inputs["strain"].shape
+    inputs |= {"strain": 1e-2 * np.random.default_rng(1).standard_normal(shape), "t": np.ones(16)}
+    _, report = model.evaluate(inputs)
+    assert (report["status"] == 0).all()
+    assert report["iterations"].max() <= 40, report["iterations"]
+
+
 @pytest.mark.parametrize("hypothesis", ["plane_stress", "uniaxial", "shell", "plane_strain"])
 @pytest.mark.parametrize("name", ["elasticity", "isotropic_hardening", "chaboche"])
 def test_lanes_and_rounds_give_the_same(artifacts: Artifacts, name: str, hypothesis: str) -> None:
