@@ -47,14 +47,15 @@ class Membrane:
 
     def strain(self, u: Array) -> Array:
         """The strains of all points (element, point, 3): xx, yy and sqrt(2) xy."""
-        return np.einsum("rij,ijep->epr", MANDEL, self.basis.interpolate(u).grad)
+        strain: Array = np.einsum("rij,ijep->epr", MANDEL, self.basis.interpolate(u).grad)
+        return strain
 
     def evaluate(self, u: Array, time: float) -> tuple[Array, Any, dict[str, Any]]:
         """The forces and the stiffness at displacements `u`, and the outputs of all points."""
-        inputs = {"strain": self.strain(u)} | (
+        inputs: dict[str, Any] = {"strain": self.strain(u)} | (
             {"t": time} if "t" in self.model.inputs.names else {}
         )
-        outputs, tangents = self.model.jacobian(self.state.inputs(**inputs))
+        outputs, tangents = self.model.jacobian(self.state.inputs(inputs))
         stress = np.einsum("rij,epr->ijep", MANDEL, outputs["stress"])
         tangent = np.einsum("rij,skl,eprs->ijklep", MANDEL, MANDEL, tangents["stress"]["strain"])
         forces = skfem.LinearForm(lambda v, w: np.einsum("ij...,ij...", w.s, grad(v)))
