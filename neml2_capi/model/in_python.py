@@ -72,6 +72,12 @@ class InPython(Opened):
     ) -> Evaluation:
         """Evaluate, and report of each point."""
         self._open()
+        if any(bound.physical for bound in self.signature.bounds):
+            raise _refused(
+                "does not look at physical bounds, which the artifact has: load the model without "
+                "engine='python'",
+                "bounds",
+            )
         engine, kinds = self._engine, Kinds()
         given = [
             self._read("inputs", inputs, kinds, "inputs"),

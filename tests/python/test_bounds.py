@@ -401,6 +401,9 @@ def test_the_engine_in_python_refuses_to_fail_for_bounds(make: Callable[..., Mod
     model = make(source=PREBUILT / "elasticity", bounds=FIVE_PERCENT, engine="python")
     with pytest.raises(FatalError, match="does not look at bounds"):
         model.options["bounds"] = "fail"
+    files.write(Path(model._source.path), files.from_mappings(None, FIVE_PERCENT))
+    with pytest.raises(FatalError, match="does not look at physical bounds"):
+        Model(model._source.path, engine="python").forward({"strain": np.zeros(6)})
 
 
 # ---- parameters ----
