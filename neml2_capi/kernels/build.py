@@ -211,7 +211,9 @@ def _build(
 ) -> dict[str, Any]:
     target, file = TARGETS[name], f"{name}{SYSTEMS[system].suffix}"
     command = compiler(target, cc, system)
-    version = next(iter(_run([*command, "--version"], "--version").splitlines()), command[0])
+    with tempfile.TemporaryDirectory() as aside:  # zig leaves a file in its folder
+        told = _run([*command, "--version"], "--version", Path(aside))
+    version = next(iter(told.splitlines()), command[0])
     if system == "windows" and "clang" not in version:
         raise KernelError(
             f"{version} cannot compile kernels for Windows, where the stack of gcc is not aligned "
