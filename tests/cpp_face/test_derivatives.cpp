@@ -88,6 +88,22 @@ static void what_was_not_compiled_is_named(const neml2::Model& model) {
   CHECK(refuses(NEML2_ERROR_SHAPE, "stress:strain", [&] { step.call.bind_derivative("stress", "strain", block); }));
 }
 
+// By itself an input is the unit matrix; half of that gives half of the tangent.
+static void an_input_may_move_with_another(const neml2::Model& model) {
+  face::Step step(model, n);
+  const auto tangent = tangent_of(step);
+  Block half{};
+  for (std::size_t i = 0; i < 6; ++i) half[7 * i] = 0.5;
+  neml2::bind_input_derivative(step.call, "strain", NEML2_INPUT, "strain", half, 0);
+  const auto moved = tangent_of(step);
+  for (std::size_t p = 0; p < n; ++p)
+    for (std::size_t i = 0; i < 36; ++i) CHECK(std::abs(moved[p][i] - 0.5 * tangent[p][i]) <= 1e-9 * tangent[p][0]);
+  neml2::bind_input_derivative(step.call, "strain", NEML2_INPUT, "strain", nullptr, 0);
+  CHECK(tangent_of(step) == tangent);
+  CHECK(refuses(NEML2_ERROR_SHAPE, "strain:strain",
+                [&] { neml2::bind_input_derivative(step.call, "strain", NEML2_INPUT, "strain", half, 6); }));
+}
+
 static void arguments_are_given_once_by_their_names(const neml2::Model& model) {
   face::Step step(model, n);
   neml2::Arguments inputs = step.arguments();
@@ -108,6 +124,7 @@ int main() {
     blocks_come_in_both_orders(model);
     tensors_and_calls_agree(model);
     products_are_those_of_the_blocks(model);
+    an_input_may_move_with_another(model);
     what_was_not_compiled_is_named(model);
     arguments_are_given_once_by_their_names(model);
   });

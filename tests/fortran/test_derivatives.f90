@@ -3,6 +3,7 @@
 ! without which their part is left out.
 program test_derivatives
   use, intrinsic :: ieee_arithmetic, only: ieee_is_nan
+  use, intrinsic :: iso_c_binding, only: c_loc, c_null_ptr
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   use checks, only: artifact, check, check_ok, finish, hooke, load, near, says, some_strains, young
   use neml2_capi, only: neml2_call, neml2_error_argument, neml2_error_dtype, neml2_error_name, neml2_error_shape, &
@@ -10,6 +11,7 @@ program test_derivatives
                         neml2_output, neml2_parameter, neml2_report_iterations, neml2_report_residual_history, &
                         neml2_report_residual_norm, neml2_report_status, neml2_report_suggested_cut, &
                         neml2_source_describe, neml2_unknown, neml2_view
+  use neml2_capi_experimental, only: neml2_call_bind_input_derivative
   implicit none(type, external)
   integer, parameter :: n = 5
   type(neml2_model) :: elasticity, plastic, crystal
@@ -74,8 +76,8 @@ contains
   subroutine stiffness_of_elasticity()
     integer, parameter :: record = 45
     type(neml2_call) :: evaluation
-    real(real64), target :: strain(6, n), stress(6, n), block(6, 6, n), state(record, n)
-    integer :: p
+    real(real64), target :: strain(6, n), stress(6, n), block(6, 6, n), state(record, n), half(6, 6)
+    integer :: p, q
     strain = some_strains(n)
     call evaluation%create(elasticity, stat)
     call evaluation%bind_input("strain", neml2_view(strain), stat)
@@ -98,6 +100,17 @@ contains
       call check(near(reshape(state(8:43, p), [6, 6]), stiffness()), "interleaved")
     end do
     call check(all(state(:7, :) < 0) .and. all(state(44:, :) < 0), "what lies between is not written")
+    ! by itself an input is the unit matrix; half of that gives half of the stiffness
+    half = reshape([(0.5_real64, [(0.0_real64, q=1, 6)], p=1, 5), 0.5_real64], [6, 6])
+    call evaluation%bind_derivative("stress", "strain", neml2_view(block), stat, errmsg=errmsg)
+    call check_ok(stat, errmsg)
+    call neml2_call_bind_input_derivative(evaluation, "strain", "strain", c_loc(half), 0_int64, stat, errmsg)
+    call check_ok(stat, errmsg)
+    call evaluation%run(n, stat, errmsg)
+    call check_ok(stat, errmsg)
+    call check(near(block(:, :, n), 0.5_real64*stiffness()), "the stiffness of half a strain")
+    call neml2_call_bind_input_derivative(evaluation, "strain", "strain", c_null_ptr, 0_int64, stat, errmsg)
+    call check_ok(stat, errmsg)
   end subroutine stiffness_of_elasticity
 
   subroutine directions_of_elasticity()
