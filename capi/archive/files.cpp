@@ -1,5 +1,6 @@
 #include "capi/archive/files.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <mutex>
@@ -19,9 +20,12 @@ constinit locks::Lazy<std::map<std::string, const Mount*>> all_mounts;  // by pa
 
 auto& mounts() { return all_mounts.get(); }
 
+// Returns a path of constant length: descriptions, which name it, have the same length each time.
 std::filesystem::path next_path() {
   static std::atomic<std::uint64_t> count{0};
-  return "memory:" + std::to_string(++count);
+  const std::string number = std::to_string(++count);
+  constexpr std::size_t digits = 12;
+  return "memory:" + std::string(digits - std::min(digits, number.size()), '0') + number;
 }
 
 // Returns the mount of a path, and the name that the rest of the path is in it.

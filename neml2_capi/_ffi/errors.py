@@ -288,7 +288,7 @@ def caused(error: _E, cause: int) -> _E:
 def _plural(kind: str) -> str:
     """Plural of a noun that others may follow: "columns of a.csv", "hypotheses"."""
     nouns, *others = re.split(r"(?= (?:of|in|with|that) )", kind, maxsplit=1)
-    ends = {r"sis$": "se", r"y$": "ie"}
+    ends = {r"sis$": "se", r"(?<![aeo])y$": "ie"}
     made = []
     for noun in nouns.split(" or "):
         for end, plural in ends.items():
@@ -340,11 +340,13 @@ def _part(index: int) -> Error:
 
 def read_text(read: Any, *arguments: Any) -> str:
     """Return what a function of the library writes to a buffer; `arguments` follow the buffer's."""
-    needed = ffi.new("int64_t *")
-    status = read(ffi.NULL, 0, needed, *arguments)
-    buffer = ffi.new("char[]", max(needed[0], 1))
-    if status >= 0:
-        status = read(buffer, len(buffer), ffi.NULL, *arguments)
+    needed = ffi.new("int64_t *", 1)
+    buffer, status = ffi.new("char[]", 1), 0
+    while status >= 0:
+        status = read(buffer, len(buffer), needed, *arguments)
+        if needed[0] <= len(buffer):
+            break
+        buffer = ffi.new("char[]", needed[0])  # again: a text may have grown in the meantime
     if status < 0:  # without a look at the log, whose handlers may meet errors of their own
         raise last_failure(status).fatal()
     message: str = ffi.string(buffer).decode("utf-8", "replace")

@@ -174,6 +174,6 @@ contains
                    name//" is one of its choices")
       end if
     end do
-    call check(numbers >= 10 .and. texts == 4, "numbers, and four texts")
+    call check(numbers >= 10 .and. texts == 5, "numbers, and five texts")
   end subroutine options_are_listed
 end program test_bindings

@@ -96,6 +96,7 @@ def test_missing_input(elasticity: Model, viscoplastic: Model) -> None:
     ("kind", "kinds"),
     [
         ("input", "inputs"),
+        ("key", "keys"),
         ("hypothesis", "hypotheses"),
         ("quantity with a unit", "quantities with a unit"),
         ("input or parameter", "inputs or parameters"),

@@ -132,7 +132,7 @@ def test_the_residual_forces_fall_quadratically(job: Path) -> None:
 def weak(job: Path) -> Path:
     """A folder where Newton's method has too few iterations for large plastic increments."""
     with (job / "hardening.nml").open("a") as file:
-        file.write("&option name = 'miters', value = 5 /\n")
+        file.write("&option name = 'miters', value = 5 /\n&option name = 'rescue', value = 0 /\n")
     return job
 
 

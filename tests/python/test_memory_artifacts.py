@@ -88,6 +88,15 @@ def test_kernels_alone_run_from_memory(tmp_path: Path) -> None:
     assert stress_of(native_source(content=packed(kernels))) == stress_of(native_source(kernels))
 
 
+def test_a_description_is_whole_however_many_artifacts_were_opened() -> None:
+    """It names the artifact by a number, and its length is asked for first."""
+    source = native_source(content=packed(PREBUILT / "elasticity"))
+    lengths = {
+        len(json.dumps(json.loads(read_text(lib.neml2_source_describe, source)))) for _ in range(60)
+    }
+    assert len(lengths) == 1
+
+
 def test_an_artifact_in_memory_is_described_as_its_folder_is() -> None:
     folder, memory = (
         json.loads(read_text(lib.neml2_source_describe, source))

@@ -257,7 +257,7 @@ def test_native_on_a_processor_that_kernels_do_not_know_is_refused(
     folder: Path, level: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("neml2_capi.kernels.build.level_here", lambda: level)
-    monkeypatch.setattr("neml2_capi.kernels.build.platform.machine", lambda: "x86_64")
+    monkeypatch.setattr("neml2_capi.kernels.build.machine", lambda: "x86_64")
     with pytest.raises(KernelError, match=r"this machine, x86.64, is none of x86-64-v2, "):
         build(folder, ["native"])
 
