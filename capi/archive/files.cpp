@@ -20,11 +20,12 @@ constinit locks::Lazy<std::map<std::string, const Mount*>> all_mounts;  // by pa
 
 auto& mounts() { return all_mounts.get(); }
 
-// Returns a path of constant length: descriptions, which name it, have the same length each time.
+// Returns a path of constant length: descriptions, which name it, have the same length each time. It is short enough for a
+// string that allocates nothing, as the destructor of a Mount needs it.
 std::filesystem::path next_path() {
   static std::atomic<std::uint64_t> count{0};
   const std::string number = std::to_string(++count);
-  constexpr std::size_t digits = 12;
+  constexpr std::size_t digits = 8;
   return "memory:" + std::string(digits - std::min(digits, number.size()), '0') + number;
 }
 
