@@ -1,4 +1,4 @@
-"""What a look at bounds costs: the same calls with the option bounds = warn and off.
+"""Time calls with the option bounds = warn beside the same calls with bounds = off.
 
     python benchmarks/bounds.py [--points N] [--rounds N]
 

@@ -153,7 +153,8 @@ struct Parameter {
   std::vector<double> values;
 };
 
-// Where a law is valid, or which values have a meaning: bounds of an input or a parameter, by its name at the boundary.
+// Bounds of an input or a parameter, by its name at the boundary: of validity, or physical ones, beyond which a value has
+// no meaning.
 struct Bound {
   std::string variable;
   bool physical = false;

@@ -719,12 +719,12 @@ class Block {
   int used_ = 0;
   BlockReport<T> report_;
   Mask<T> given_{}, of_all_{};  // bits of what is given: of the lanes, and of values that all points have
-  // Of a solve for free components: lanes that go on, that are left to others, and whose unknowns have converged.
+  // Lanes of a solve for free components: they go on, are left to others, or their unknowns have converged.
   WideMask<T> open_{}, left_{}, found_{};
   Mask<T> is_stale_{};        // the derivative of the residual by the free components is computed again
   V last_{};                  // what did not vanish an iteration before
   Wide<T> initial_{};         // |r| at the guess
-  bool has_factors_ = false;  // the kernel of the Newton step has those of the last Jacobian
+  bool has_factors_ = false;  // the kernel of the Newton step has the factors of the last Jacobian
 };
 
 template <class T>

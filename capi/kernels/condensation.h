@@ -25,7 +25,7 @@ struct Condensation {
   };
 
   std::vector<Held> inputs, outputs;
-  std::size_t input = 0, output = 0;  // symmetric tensors: components of the one are free, those of the other vanish
+  std::size_t input = 0, output = 0;  // symmetric tensors: free components are of the first; the second vanishes there
   std::int64_t tangent = -1;          // derivative of the output with respect to the input
   Components free;                    // side by side
   std::int64_t free_output = -1;      // of the caller: what is found

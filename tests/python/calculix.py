@@ -11,13 +11,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
 from abaqus import Array, plug_in
-from native import HOSTS
+from native import HOSTS, needs_fortran
 from patience import PATIENCE
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neml2_capi" / "hosts"
 CCX = CACHE / "calculix-2.20" / "ccx"
 DECKS = HOSTS / "calculix"
+#: Marks of the tests that run it.
+MARKS = [
+    pytest.mark.native,
+    pytest.mark.full("another program, run many times"),
+    needs_fortran,
+    pytest.mark.skipif(
+        not CCX.exists(), reason="needs CalculiX: bash neml2_capi/plugin/calculix.sh builds it"
+    ),
+]
 
 
 def material(

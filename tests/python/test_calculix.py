@@ -8,21 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from abaqus import Array, mandel, tensor
-from calculix import CCX, attempt, material, run, tables
-from native import PREBUILT, needs_fortran
+from calculix import CCX, MARKS, attempt, material, run, tables
+from native import PREBUILT
 from tracing import opened, tracer
 
 from neml2_capi import Model, drive
 from neml2_capi.umat import draft
 
-pytestmark = [
-    pytest.mark.native,
-    pytest.mark.full("another program, run many times"),
-    needs_fortran,
-    pytest.mark.skipif(
-        not CCX.exists(), reason="needs CalculiX: bash neml2_capi/plugin/calculix.sh builds it"
-    ),
-]
+pytestmark = MARKS
 
 # The .dat file has seven digits.
 PRINTED = 2e-6

@@ -8,20 +8,13 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from abaqus import Array, mandel, tensor
-from calculix import CCX, material, run, tables
-from native import PREBUILT, needs_fortran
+from calculix import MARKS, material, run, tables
+from native import PREBUILT
 
 from neml2_capi import Model, drive
 from neml2_capi.umat import draft
 
-pytestmark = [
-    pytest.mark.native,
-    pytest.mark.full("another program, run many times"),
-    needs_fortran,
-    pytest.mark.skipif(
-        not CCX.exists(), reason="needs CalculiX: bash neml2_capi/plugin/calculix.sh builds it"
-    ),
-]
+pytestmark = MARKS
 
 LAW = PREBUILT / "combined_hardening"
 CORNERS, ALL = (1, 2, 3, 4), (1, 2, 3, 4, 5, 6, 7, 8)
