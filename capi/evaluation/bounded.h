@@ -2,7 +2,7 @@
 // are evaluated without them.
 #pragma once
 
-#include "capi/evaluation/route.h"
+#include "capi/evaluation/route_around.h"
 
 namespace neml2_capi::model {
 
@@ -36,27 +36,17 @@ bool may_fail_for_bounds(const Model& model, const Options& options);
 void require_no_bounds(const Model& model, const Options& options);
 
 // Route around another one.
-class Bounded final : public Route {
+class Bounded final : public RouteAround {
  public:
   // Both must outlive it.
-  Bounded(const Route& route, const Model& model, const Options& options) : route_(route), check_(model, options) {}
+  Bounded(const Route& route, const Model& model, const Options& options)
+      : RouteAround(route), check_(model, options) {}
 
   bool is_needed() const { return check_.is_needed(); }
-
-  bool gives(const Request& request, const Options& options) const override { return route_.gives(request, options); }
-  void check(const Options& options, std::int64_t points) const override { route_.check(options, points); }
-  ChunkSize chunk_size(const Options& options, const Request& request) const override {
-    return route_.chunk_size(options, request);
-  }
-  std::int64_t end_of_range(const Options& options, const Bindings& bindings, std::int64_t begin,
-                            std::int64_t size) const override {
-    return route_.end_of_range(options, bindings, begin, size);
-  }
   void run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace& workspace,
            Tally& tally) const override;
 
  private:
-  const Route& route_;
   BoundsCheck check_;
 };
 
