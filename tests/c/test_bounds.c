@@ -25,7 +25,8 @@ static neml2_model *bounded(void) {
 static neml2_call *call_of(const neml2_model *model) {
   neml2_call *call = NULL;
   some_strains(N, strain[0]);
-  for (int i = 0; i < N * 6; ++i) stress[0][i] = 5;
+  for (int i = 0; i < N; ++i)
+    for (int j = 0; j < 6; ++j) stress[i][j] = 5;
   CHECK_OK(neml2_call_create(&call, model));
   CHECK_OK(neml2_call_bind(call, NEML2_INPUT, "strain", strain, NEML2_FLOAT64, 6));
   CHECK_OK(neml2_call_bind(call, NEML2_OUTPUT, "stress", stress, NEML2_FLOAT64, 6));
