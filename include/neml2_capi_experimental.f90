@@ -1018,7 +1018,7 @@ contains
   end subroutine graph_arity
 
   ! Run the graph. Results may share storage with the inputs and with one another, and need not lie side by side:
-  ! neml2_tensor%copy reads them all. With `guards` .false. the inputs are not checked, but for their number, and not
+  ! neml2_tensor%copy reads them all. With `guards` .false. the inputs are not checked, except for their number, and not
   ! copied if they lie in memory otherwise than the package wants: those that do not fit give wrong results, or end
   ! the process.
   != graph_run: by_hand

@@ -1,4 +1,4 @@
-// Evaluation of a range but for some points of it, which have failed before.
+// Evaluation of a range except for some of its points, which have failed before.
 #pragma once
 
 #include <cstdint>

@@ -43,7 +43,7 @@ int print_formatted(const char* format, va_list arguments) noexcept {
 bool is_printed(std::FILE* file) { return file == stderr || file == stdout; }
 
 // Streams of libstdc++, which packages are compiled with, whatever the provider is compiled with: libc++'s are others. By
-// the Itanium ABI a buffer begins with the address of its virtual functions, which are these but for two.
+// the Itanium ABI a buffer begins with the address of its virtual functions, which are these without the first two.
 constexpr std::size_t stream_size = 272, buffer_words = 8, functions = 16, xsputn = 14, overflow = 15;
 constexpr std::size_t before_functions = 2;  // the offset to the top, and the type
 

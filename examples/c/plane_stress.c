@@ -3,7 +3,7 @@
  *
  *     plane_stress ARTIFACT
  *
- * A quadrilateral is stretched along x in steps by its four corners, and free to contract but for one corner. Each line has
+ * A quadrilateral is stretched along x in steps by its four corners, and free to contract except at one corner. Each line has
  * the step, the residual forces after each Newton iteration, and the stress xx of the last Gauss point. All four points
  * have the stress of a truss of the law: it is a patch test.
  *

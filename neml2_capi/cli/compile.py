@@ -59,7 +59,7 @@ class Target(click.ParamType):  # type: ignore[type-arg]
 @click.option("--model", metavar="NAME", help="Of the [Models] block.")
 @click.option("--driver", metavar="NAME", help="Compile the model of this [Drivers] block.")
 @click.option(
-    "--output-dir", metavar="DIR", default="aoti", show_default=True, help="For DIR/NAME."
+    "-o", "--output-dir", metavar="DIR", default="aoti", show_default=True, help="For DIR/NAME."
 )
 @click.option(
     "--target",

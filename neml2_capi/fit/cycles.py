@@ -8,15 +8,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
+#: A last cycle is whole if its second half covers this share of its first.
+_WHOLE = 0.9
 
 
-def reversals(signal: ArrayLike) -> NDArray[np.int64]:
-    """The rows at which a signal turns, and its last row.
+def reversals(signal: ArrayLike, smallest: float = 0.01) -> NDArray[np.int64]:
+    """The rows at which a signal turns, and the last extreme.
 
     Parameters
     ----------
     signal : array (n,)
-        Prescribed values over time; while they are held, the first row counts.
+        Prescribed values over time; while they are held, the first row counts. Missing values,
+        NaN, are left out.
+    smallest
+        Share of the signal's range: what turns back by less is noise, and no reversal.
 
     Returns
     -------
@@ -24,13 +29,25 @@ def reversals(signal: ArrayLike) -> NDArray[np.int64]:
         Rows, increasing.
     """
     values = np.asarray(signal, float)
-    steps = np.diff(values)
-    moving = np.flatnonzero(steps)
-    if not len(moving):
+    rows = np.flatnonzero(np.isfinite(values))
+    if not len(rows):
         return np.array([len(values) - 1])
-    signs = np.sign(steps[moving])
-    turns = np.flatnonzero(signs[1:] != signs[:-1])
-    return np.append(moving[turns] + 1, moving[-1] + 1)
+    least = smallest * np.ptp(values[rows])
+    lowest = highest = extreme = int(rows[0])
+    direction, turns = 0, []
+    for row in rows.tolist():
+        value = values[row]
+        if direction == 0:
+            lowest = row if value < values[lowest] else lowest
+            highest = row if value > values[highest] else highest
+            direction = int(value - values[lowest] > least) - int(values[highest] - value > least)
+            extreme = row
+        elif direction * (value - values[extreme]) > 0:
+            extreme = row
+        elif direction * (values[extreme] - value) > least:
+            turns.append(extreme)
+            direction, extreme = -direction, row
+    return np.array([*turns, extreme])
 
 
 class Cycle(NamedTuple):
@@ -65,12 +82,16 @@ def cycles(strain: ArrayLike, stress: ArrayLike, control: str = "strain") -> lis
     Returns
     -------
     list of Cycle
-        From each reversal to the next but one; the virgin loading is none.
+        From each reversal to the next but one; the virgin loading is none, nor is a last cycle
+        whose second half covers less than nine tenths of its first: the test ended within it.
     """
     eps, sigma = np.asarray(strain, float), np.asarray(stress, float)
     signal, response = (eps, sigma) if control == "strain" else (sigma, eps)
     turns, found = reversals(signal), []
-    for first, last in zip(turns[:-2:2], turns[2::2], strict=False):
+    for first, middle, last in zip(turns[:-2:2], turns[1::2], turns[2::2], strict=False):
+        back, forth = np.abs(np.diff(signal[[first, middle, last]]))
+        if last == turns[-1] and forth < _WHOLE * back:
+            break
         part = response[first : last + 1]
         if not np.isfinite(part).any():
             continue

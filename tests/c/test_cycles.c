@@ -2,7 +2,7 @@
  *   test_cycles [ARTIFACT [CYCLES]]
  *
  * Mappings and file descriptors after CYCLES cycles (1000, of elasticity, unless given) equal those after 100. So does
- * the resident memory, but for what the allocator keeps: it returns freed memory to the system in blocks, and the
+ * the resident memory, except for what the allocator keeps: it returns freed memory to the system in blocks, and the
  * caches of its size classes fill for some time. 1 MiB is allowed for that, which is 100 bytes per cycle at 10,000
  * cycles. */
 #define _POSIX_C_SOURCE 200809L

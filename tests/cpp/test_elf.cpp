@@ -136,7 +136,7 @@ void no_executable_stack_is_asked_for(std::string bytes) {
   expect(bind_to_provider(bytes, provider).bytes[found] == (PF_R | PF_W), "the stack holds no code");
 }
 
-// Each name has an address of its own, but for one.
+// Each name has an address of its own, except one.
 void a_package_is_bound_to_addresses(const std::string& before) {
   const auto address_of = [](const std::string& name) -> std::uintptr_t {
     return name == "aoti_torch_get_sizes" ? 0 : 0x1000 + std::hash<std::string>()(name) % 4096;

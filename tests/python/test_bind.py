@@ -608,7 +608,7 @@ def test_other_threads_go_on_while_a_model_is_evaluated(artifacts: Artifacts, ho
     while not ended.is_set():
         counted += 1
     thread.join()
-    # With the lock held, the counter would stand still but for the switches before and after.
+    # With the lock held, the counter would stand still except for the switches before and after.
     assert counted > 10_000
 
 

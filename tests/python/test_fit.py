@@ -308,6 +308,27 @@ def test_reversals_cycles_and_ratcheting() -> None:
     assert cycles(*loop)[0].area == pytest.approx(2.0)
 
 
+def test_reversals_of_a_measured_signal() -> None:
+    """Noise and missing values are no reversals; a cycle that the test does not end is none."""
+    times = np.linspace(0, 4.25, 426)
+    clean = np.sin(2 * np.pi * times)
+    noisy = clean + 3e-3 * np.random.default_rng(3).normal(size=len(times))
+    turns = [25, 75, 125, 175, 225, 275, 325, 375, 425]
+    assert reversals(clean).tolist() == turns
+    assert np.abs(reversals(noisy) - turns).max() <= 5
+    noisy[[0, 30, 75, 300]] = np.nan
+    assert np.abs(reversals(noisy) - turns).max() <= 5
+    assert reversals(noisy, smallest=0.0).size > len(turns)
+    assert reversals(np.full(4, np.nan)).tolist() == [3]
+    assert [(c.first, c.last) for c in cycles(clean, clean)] == [
+        (25, 125),
+        (125, 225),
+        (225, 325),
+        (325, 425),
+    ]
+    assert len(cycles(clean[:400], clean[:400])) == 3
+
+
 def test_cycles_of_an_ideally_plastic_bar() -> None:
     """Peaks are the yield stress s, and the area of a loop is 4 s (a - s / E)."""
     modulus, limit, amplitude = 200e3, 160.0, 0.004  # of which steps of 80 MPa reach the limit

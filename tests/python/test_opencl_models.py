@@ -110,7 +110,7 @@ def results(model: Model, inputs: Any, derivatives: bool = True) -> dict[str, An
 
 
 def assert_equal_bits(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
-    """All bits alike, but for those of NaN."""
+    """All bits alike, except of NaN."""
     assert ours.keys() == theirs.keys()
     for what, expected in theirs.items():
         found = ours[what]

@@ -213,7 +213,7 @@ def _firsts(variables: Any) -> dict[str, int]:
 
 
 def assert_same_bits(ours: Results, theirs: Results, points: Any = slice(None)) -> None:
-    """Of all that is told, but for bits of NaN, which a compiler chooses."""
+    """Of all that is reported, except for the bits of NaN, which a compiler chooses."""
     for name in ("status", "iterations", "norm", "outputs", "tangent"):
         a, b = (np.asarray(getattr(each, name))[..., points] for each in (ours, theirs))
         same = (a == b) & (np.signbit(a) == np.signbit(b)) | (np.isnan(a) & np.isnan(b))

@@ -58,7 +58,7 @@ VALUES, DERIVATIVES = 1e-12, 1e-10
 
 
 def bits(values: NDArray[Any]) -> bytes:
-    """All bits, but for those of NaN: which of two a processor takes, a compiler decides."""
+    """All bits, except of NaN: which of two a processor takes, a compiler decides."""
     return np.where(np.isnan(values), np.nan, values).tobytes()
 
 
