@@ -1,0 +1,91 @@
+#include "capi/hypotheses/products.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+namespace neml2_capi::model {
+
+template <class Scalar>
+void Products<Scalar>::run() {
+  Vector<std::size_t> good;
+  for (std::size_t i = 0; i < s_.points.size(); ++i)
+    if (s_.points[i].status <= NEML2_NON_FINITE) good.push_back(i);
+  if (good.empty()) return;
+  const bool has_free = !s_.free.empty();
+  if (has_free) solve_directions(good);
+  s_.take(good);
+  give_directions(has_free ? &tangents_ : nullptr, has_free ? &cotangents_ : nullptr);
+  ask();
+  s_.evaluate();
+  for (std::size_t row = 0; row < good.size(); ++row) {
+    FreeStrain& each = s_.points[good[row]];
+    const auto status = *reinterpret_cast<const std::int32_t*>(s_.arrays.report(NEML2_REPORT_STATUS, row));
+    each.status = std::max(each.status, status);
+    if (status > NEML2_NON_FINITE) continue;
+    results_.write_outputs(Part::jvp, tangents_.data() + row * s_.free.size(), each.point, row);
+    results_.write_adjoints(each.point, row);
+  }
+}
+
+template <class Scalar>
+void Products<Scalar>::ask() {
+  for (std::size_t i = 0; i < s_.bindings.jvps.size(); ++i)
+    if (s_.bindings.jvps[i].data)
+      s_.arrays.ask(Part::jvp, i < s_.law.variables(Kind::output).size() ? i : s_.reduction.stress());
+  for (const Part part : {Part::adjoint, Part::parameter_adjoint})
+    for (std::size_t i = 0; i < s_.bindings.of(part).size(); ++i)
+      if (s_.bindings.of(part)[i].data)
+        if (const std::optional<std::size_t> of = results_.of_adjoint(part, i)) s_.arrays.ask(part, *of);
+}
+
+template <class Scalar>
+void Products<Scalar>::give_directions(const Vector<double>* tangents, const Vector<double>* cotangents) {
+  if (s_.plan.request().jvps)
+    for (std::size_t i = 0; i < s_.law.variables(Kind::input).size(); ++i)
+      s_.arrays.give(Part::tangent, i, i == s_.reduction.strain() ? tangents : nullptr);
+  if (s_.has_adjoints())
+    for (std::size_t i = 0; i < s_.law.variables(Kind::output).size(); ++i)
+      s_.arrays.give(Part::cotangent, i, i == s_.reduction.stress() ? cotangents : nullptr);
+}
+
+template <class Scalar>
+void Products<Scalar>::solve_directions(const Vector<std::size_t>& good) {
+  tangents_.assign(good.size() * s_.free.size(), 0.0);
+  cotangents_ = tangents_;
+  s_.take(good);
+  s_.arrays.ask(Part::output, s_.reduction.stress());
+  s_.arrays.ask(Part::block, static_cast<std::size_t>(s_.reduction.tangent()));
+  give_directions(nullptr, nullptr);
+  if (s_.plan.request().jvps) s_.arrays.ask(Part::jvp, s_.reduction.stress());
+  if (s_.has_adjoints()) s_.arrays.ask(Part::adjoint, s_.reduction.strain());
+  s_.evaluate();
+  for (std::size_t row = 0; row < good.size(); ++row) solve_directions(row, s_.points[good[row]]);
+}
+
+template <class Scalar>
+void Products<Scalar>::solve_directions(std::size_t row, FreeStrain& each) {
+  const Components& free = s_.free;
+  const std::size_t n = free.size();
+  const Inverse inverse(results_.of_law(Part::block, static_cast<std::size_t>(s_.reduction.tangent()), row), free);
+  if (!inverse.exists()) each.status = NEML2_NON_FINITE;
+  const auto entry = [&](std::size_t a, std::size_t b) { return inverse.exists() ? inverse(a, b) : NAN; };
+  if (s_.plan.request().jvps) {
+    const Scalar* stress = results_.of_law(Part::jvp, s_.reduction.stress(), row);
+    for (std::size_t a = 0; a < n; ++a)
+      for (std::size_t b = 0; b < n; ++b) tangents_[row * n + a] -= entry(a, b) * static_cast<double>(stress[free[b]]);
+  }
+  if (!s_.has_adjoints()) return;
+  const Scalar* strain = results_.of_law(Part::adjoint, s_.reduction.strain(), row);
+  const Scalar* own =
+      results_.outside(Part::cotangent, static_cast<std::size_t>(s_.reduction.free_output()), each.point);
+  for (std::size_t a = 0; a < n; ++a)
+    for (std::size_t b = 0; b < n; ++b)
+      cotangents_[row * n + a] -=
+          entry(b, a) * (static_cast<double>(strain[free[b]]) + (own ? static_cast<double>(own[b]) : 0.0));
+}
+
+template class Products<double>;
+template class Products<float>;
+
+}  // namespace neml2_capi::model

@@ -1,0 +1,32 @@
+// Products with tangents and cotangents, by the implicit function theorem: the free strains have a tangent, and the
+// stresses that vanish a cotangent, which a first evaluation gives.
+#pragma once
+
+#include "capi/hypotheses/results.h"
+
+namespace neml2_capi::model {
+
+template <class Scalar>
+class Products {
+ public:
+  // The solve must outlive it, and be at an end.
+  explicit Products(Solve& solve) : s_(solve), results_(solve) {}
+
+  // Evaluates and writes the products of all points that were solved.
+  void run();
+
+ private:
+  void give_directions(const Vector<double>* tangents, const Vector<double>* cotangents);
+  void solve_directions(const Vector<std::size_t>& good);
+  void solve_directions(std::size_t row, FreeStrain& each);
+  void ask();
+
+  Solve& s_;
+  const ResultsUnder<Scalar> results_;
+  Vector<double> tangents_, cotangents_;  // by row
+};
+
+extern template class Products<double>;
+extern template class Products<float>;
+
+}  // namespace neml2_capi::model

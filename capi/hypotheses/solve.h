@@ -1,0 +1,63 @@
+// What the parts of a solve under a hypothesis share: the points of a range, their free strains, and the arrays of the law.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+
+#include "capi/evaluation/bounded.h"
+#include "capi/hypotheses/law_arrays.h"
+
+namespace neml2_capi::model {
+
+struct FreeStrain {
+  std::int64_t point = 0;
+  std::array<double, 5> now{}, step{};
+  double residual = INFINITY;  // of the last one that was no worse
+  std::int32_t status = NEML2_OK, iterations = 0;
+  int cuts = 0;
+  double norm = 0, cut = 1;
+};
+
+class Solve {
+ public:
+  // All of these must outlive it. `bindings` are the caller's arrays, of the boundary.
+  Solve(const Plan& plan, const Routes& law, const Reduction& reduction, const Bindings& bindings, const Range& range,
+        LawMemory& memory);
+
+  bool has_adjoints() const { return plan.request().adjoints || plan.request().parameter_adjoints; }
+  bool has_products() const { return plan.request().jvps || has_adjoints(); }
+
+  // Adds a point, with the free strains of the step before, or zero if there are none.
+  void add(std::int64_t p);
+  // Begins an evaluation of the law at some points, by position: gives it their strains.
+  void take(const Vector<std::size_t>& some);
+  // Evaluates the law, and keeps what an operator of the user said.
+  void evaluate();
+  // Looks at the bounds of so many rows that were taken, from one on. Points that fail for them get a status.
+  void look_at_bounds(std::size_t row, std::size_t count);
+  // Writes the report, counts the points, and makes results of failed points NaN if the caller wants that.
+  void conclude();
+
+  const Plan& plan;
+  const Model& law;
+  const Reduction& reduction;
+  const Components& free;
+  const Bindings& bindings;
+  const Range& range;
+  const Options options;
+  const BoundsCheck check;
+  LawMemory& memory;
+  LawArrays arrays;
+  Vector<FreeStrain> points;
+  Tally tally;
+
+ private:
+  void report(const FreeStrain& each) const;
+
+  Vector<std::size_t> taken_;  // by row
+  Vector<std::int64_t> numbers_;
+  Vector<double> at_free_;
+};
+
+}  // namespace neml2_capi::model
