@@ -317,11 +317,18 @@ def conjugates(model: Model, key: str) -> tuple[Variable, Variable]:
         for v in free
         if (v.type, v.point_shape) == (output.type, output.point_shape) and given in ("", v.name)
     ]
-    if len(alike) != 1 or len(components(output)) < 2:
+    if len(components(output)) < 2:
+        raise _refuse(
+            name,
+            f"is a {output.type}; a control finds components of a tensor or vector: prescribe "
+            "the input, or solve for it outside",
+        )
+    if len(alike) != 1:
         raise _refuse(
             name,
             f"is a {output.type} {output.point_shape}, and the inputs of that type are "
-            f"{[v.name for v in alike]}; expected one, or its name as '{name}:strain'",
+            f"{', '.join(v.name for v in alike) or 'none'}; expected one, or its name as "
+            f"'{name}:strain'",
         )
     return output, alike[0]
 

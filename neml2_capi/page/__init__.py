@@ -95,10 +95,16 @@ def make(
 def _about(model: Model, title: str) -> dict[str, Any]:
     """Return the facts of a law that the scripts need."""
     if "stress" not in model.outputs.index_of:
-        raise PageError(f"A page shows a stress, and the law gives {model.outputs.names}.")
-    stress, strain = conjugates(model, "stress")
+        raise PageError(
+            f"A page shows an output named stress; the law has {', '.join(model.outputs.names)}."
+        )
+    stress = model.outputs[model.outputs.index_of["stress"]]
     if stress.type != "SR2" or len(stress.point_shape) != 1:
-        raise PageError(f"A page drives a strain of the type SR2; stress is a {stress.type}.")
+        raise PageError(
+            f"A page shows a stress of the type SR2; stress is a {stress.type} "
+            f"{stress.point_shape}."
+        )
+    stress, strain = conjugates(model, "stress")
     if (stress.name, strain.name) not in {(d.output, d.variable) for d in model.derivatives}:
         raise PageError(
             "A page finds strains by the derivative of stress with respect to "

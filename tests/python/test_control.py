@@ -264,7 +264,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "input": ({"stress:strin": "uniaxial"}, "did you mean 'strain'"),
     "two": ({"stress": "uniaxial", "X1": "uniaxial"}, "2 outputs; expected one"),
     "none": ({"stress": {}}, "its components by name"),
-    "scalar": ({"equivalent_plastic_strain": {"": 0}}, "the inputs of that type are"),
+    "scalar": ({"equivalent_plastic_strain": {"": 0}}, "finds components of a tensor"),
     "length": ({"stress": {"yy": np.zeros(3)}}, "'stress.yy' has the shape"),
     "named": ({"stress": {"uniaxial": 1.0, "xy": 0}}, "'uniaxial', which prescribes all"),
     "no mapping": ("uniaxial", "control must be a mapping"),  # type: ignore[dict-item]

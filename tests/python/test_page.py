@@ -16,7 +16,7 @@ from native import ROOT
 from patience import PATIENCE
 
 from neml2_capi import Model, drive, examples
-from neml2_capi.page import make
+from neml2_capi.page import PageError, make
 from neml2_capi.page.compile import CompileError
 
 sys.path.append(str(ROOT))  # last: the package of the checkout has no library
@@ -224,3 +224,8 @@ def test_without_a_compiler_the_message_says_which(tmp_path: Path) -> None:
     with pytest.raises(CompileError, match=r"no-such-compiler.*pip install ziglang"):
         make(examples.path("elasticity"), tmp_path / "page.html", cc="no-such-compiler")
     assert not (tmp_path / "page.html").exists()
+
+
+def test_a_law_without_a_stress_tensor_is_refused(surrogate: Path, tmp_path: Path) -> None:
+    with pytest.raises(PageError, match="a stress of the type SR2; stress is a Scalar"):
+        make(surrogate, tmp_path / "page.html")
