@@ -7,7 +7,7 @@ namespace {
 
 class InLanes {
  public:
-  explicit InLanes(Solve& solve)
+  explicit InLanes(FreeSolve& solve)
       : s_(solve), follow_(solve.has_products() || solve.check.is_needed()), own_(solve.memory.outside) {
     own_ = solve.bindings;
     own_.mark_failed = false;
@@ -68,7 +68,7 @@ class InLanes {
     s_.look_at_bounds(0, done.size());
   }
 
-  Solve& s_;
+  FreeSolve& s_;
   const bool follow_;  // points that are done
   Bindings& own_;
 };
@@ -83,6 +83,6 @@ kernels::Asked asked_of_lanes(const Request& request, const Reduction& reduction
   return asked;
 }
 
-Vector<std::size_t> run_in_lanes(Solve& solve, const kernels::Engine& lanes) { return InLanes(solve).run(lanes); }
+Vector<std::size_t> run_in_lanes(FreeSolve& solve, const kernels::Engine& lanes) { return InLanes(solve).run(lanes); }
 
 }  // namespace neml2_capi::model

@@ -10,7 +10,7 @@ template <class Scalar>
 class Products {
  public:
   // The solve must outlive it, and be at an end.
-  explicit Products(Solve& solve) : s_(solve), results_(solve) {}
+  explicit Products(FreeSolve& solve) : s_(solve), results_(solve) {}
 
   // Evaluates and writes the products of all points that were solved.
   void run();
@@ -21,7 +21,7 @@ class Products {
   void solve_directions(std::size_t row, FreeStrain& each);
   void ask();
 
-  Solve& s_;
+  FreeSolve& s_;
   const ResultsUnder<Scalar> results_;
   Vector<double> tangents_, cotangents_;  // by row
 };

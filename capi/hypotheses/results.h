@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "capi/hypotheses/free_solve.h"
 #include "capi/hypotheses/inverse.h"
-#include "capi/hypotheses/solve.h"
 
 namespace neml2_capi::model {
 
@@ -14,7 +14,7 @@ template <class Scalar>
 class ResultsUnder {
  public:
   // The solve must outlive it.
-  explicit ResultsUnder(const Solve& solve) : s_(solve) {}
+  explicit ResultsUnder(const FreeSolve& solve) : s_(solve) {}
 
   const Scalar* of_law(Part part, std::size_t index, std::size_t row) const {
     return reinterpret_cast<const Scalar*>(s_.arrays.row(part, index, row));
@@ -37,7 +37,7 @@ class ResultsUnder {
  private:
   void write_block(Part part, std::size_t index, std::size_t row, const Inverse* inverse, Scalar* to) const;
 
-  const Solve& s_;
+  const FreeSolve& s_;
 };
 
 extern template class ResultsUnder<double>;

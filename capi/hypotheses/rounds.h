@@ -11,7 +11,7 @@ template <class Scalar>
 class Rounds {
  public:
   // The solve must outlive it.
-  explicit Rounds(Solve& solve) : s_(solve), results_(solve) {}
+  explicit Rounds(FreeSolve& solve) : s_(solve), results_(solve) {}
 
   // Solves for the free strains of these points, by position, and writes results.
   void run(Vector<std::size_t> open);
@@ -27,7 +27,7 @@ class Rounds {
   void write_history(const FreeStrain& each, std::size_t row) const;
   void keep_iterates(const FreeStrain& each, std::size_t row) const;
 
-  Solve& s_;
+  FreeSolve& s_;
   const ResultsUnder<Scalar> results_;
 };
 

@@ -16,7 +16,7 @@ namespace neml2_capi::model {
 namespace {
 
 template <class Scalar>
-Tally evaluate(Solve solve, const kernels::Engine* lanes) {
+Tally evaluate(FreeSolve solve, const kernels::Engine* lanes) {
   Vector<std::size_t> open;
   if (lanes) {
     open = run_in_lanes(solve, *lanes);

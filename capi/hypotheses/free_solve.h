@@ -19,11 +19,11 @@ struct FreeStrain {
   double norm = 0, cut = 1;
 };
 
-class Solve {
+class FreeSolve {
  public:
   // All of these must outlive it. `bindings` are the caller's arrays, of the boundary.
-  Solve(const Plan& plan, const Routes& law, const Reduction& reduction, const Bindings& bindings, const Range& range,
-        LawMemory& memory);
+  FreeSolve(const Plan& plan, const Routes& law, const Reduction& reduction, const Bindings& bindings,
+            const Range& range, LawMemory& memory);
 
   bool has_adjoints() const { return plan.request().adjoints || plan.request().parameter_adjoints; }
   bool has_products() const { return plan.request().jvps || has_adjoints(); }

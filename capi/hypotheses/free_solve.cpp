@@ -1,4 +1,4 @@
-#include "capi/hypotheses/solve.h"
+#include "capi/hypotheses/free_solve.h"
 
 #include <cstring>
 
@@ -7,8 +7,8 @@
 
 namespace neml2_capi::model {
 
-Solve::Solve(const Plan& plan, const Routes& law, const Reduction& reduction, const Bindings& bindings,
-             const Range& range, LawMemory& memory)
+FreeSolve::FreeSolve(const Plan& plan, const Routes& law, const Reduction& reduction, const Bindings& bindings,
+                     const Range& range, LawMemory& memory)
     : plan(plan),
       law(law.model()),
       reduction(reduction),
@@ -20,7 +20,7 @@ Solve::Solve(const Plan& plan, const Routes& law, const Reduction& reduction, co
       memory(memory),
       arrays(law, reduction, bindings, range, memory) {}
 
-void Solve::add(std::int64_t p) {
+void FreeSolve::add(std::int64_t p) {
   FreeStrain& each = points.emplace_back();
   each.point = p;
   if (reduction.free_before() < 0) return;
@@ -31,7 +31,7 @@ void Solve::add(std::int64_t p) {
   });
 }
 
-void Solve::take(const Vector<std::size_t>& some) {
+void FreeSolve::take(const Vector<std::size_t>& some) {
   taken_ = some;
   numbers_.clear();
   at_free_.clear();
@@ -43,14 +43,14 @@ void Solve::take(const Vector<std::size_t>& some) {
   arrays.give(Part::input, reduction.strain(), free.empty() ? nullptr : &at_free_);
 }
 
-void Solve::evaluate() {
+void FreeSolve::evaluate() {
   const Tally found = arrays.evaluate(options);
   if (!found.reason.empty())
     tally.note(found.reason.c_str(), numbers_[static_cast<std::size_t>(found.reason_at)], found.cause);
   tally.rescue_failed |= found.rescue_failed;
 }
 
-void Solve::look_at_bounds(std::size_t row, std::size_t count) {
+void FreeSolve::look_at_bounds(std::size_t row, std::size_t count) {
   Vector<Exceeded> exceeded;
   const Range rows{static_cast<std::int64_t>(row), static_cast<std::int64_t>(count)};
   for (const BoundsCheck::Bad& bad : check.find(arrays.bindings(), rows, exceeded)) {
@@ -64,7 +64,7 @@ void Solve::look_at_bounds(std::size_t row, std::size_t count) {
   }
 }
 
-void Solve::report(const FreeStrain& each) const {
+void FreeSolve::report(const FreeStrain& each) const {
   const auto put = [&](int kind, auto value) {
     const Points& array = bindings.report[kind];
     if (array.data) std::memcpy(point(array, each.point, sizeof value), &value, sizeof value);
@@ -75,7 +75,7 @@ void Solve::report(const FreeStrain& each) const {
   put(NEML2_REPORT_SUGGESTED_CUT, each.status == NEML2_OK ? 1.0 : each.cut);
 }
 
-void Solve::conclude() {
+void FreeSolve::conclude() {
   for (const FreeStrain& each : points) {
     report(each);
     tally.add_one(each.status, each.point);
