@@ -1,0 +1,164 @@
+// Solve of a block for free components and unknowns at once: each iteration of Newton's method is followed by a correction of
+// the free components, with which the unknowns go to first order.
+#pragma once
+
+#include "capi/kernels/chains_in_lanes.h"
+#include "capi/kernels/free_in_lanes.h"
+
+namespace neml2_capi::kernels::NML2_INSTRUCTION_SET {
+namespace {
+
+template <class T>
+class FreeSolve {
+  using V = Lanes<T>;
+
+ public:
+  FreeSolve(const PointsInLanes<T>& points, BlockReport<T>& report, bool& has_factors)
+      : walk_(points.walk),
+        points_(points),
+        scratch_(points.scratch),
+        report_(report),
+        has_factors_(has_factors),
+        chains_(walk_, scratch_, has_factors) {
+    for (const Step& step : walk_.steps) has_systems_ |= step.implicit != nullptr;
+  }
+
+  // Solves for `n` free components of each block, in turns.
+  template <int n, class... Solves>
+  static void run(const Walk& walk, Solves&&... all) {
+    (all.template start<n>(), ...);
+    for (std::int64_t i = 0; (... || all.goes_on()); ++i) {
+      for (const Step& step : walk.steps) {
+        ((all.goes_on() ? all.evaluate(step, i) : void()), ...);
+        if (step.implicit) ((all.goes_on() ? all.iterate(*step.implicit, i) : void()), ...);
+      }
+      ((all.goes_on() ? all.template judge<n>(i) : void()), ...);
+      for (const Step& step : walk.steps)
+        if (step.of_free) ((all.goes_on() ? all.derive(step) : void()), ...);
+      ((all.goes_on() ? all.template correct<n>(i) : void()), ...);
+    }
+    (all.finish(), ...);
+    if (walk.blocks.count > 0)
+      for (const Step& step : walk.steps) {
+        if (step.implicit) (all.chains_.renew(*step.implicit), ...);
+        if (step.chain) (all.chains_.derive(*step.chain), ...);
+      }
+  }
+
+ private:
+  bool goes_on() const { return any(open_); }
+
+  Newton<T> newton(const Implicit& system) const {
+    return {system, scratch_, walk_.rules, report_, points_.trace(system)};
+  }
+
+  template <int n>
+  void start() {
+    open_ = ~WideMask<T>{};
+    left_ = WideMask<T>{};
+    last_ = V{};
+    FreeInLanes<T, n>(walk_.free, scratch_).begin();
+  }
+
+  void evaluate(const Step& step, std::int64_t i) {
+    if (i == 0 || !step.implicit) scratch_.run_forward(step);
+    if (!step.implicit) return;
+    scratch_.copy(i == 0 ? step.pack : walk_.free.pack);
+    if (i == 0) scratch_.copy(step.guess);
+    newton(*step.implicit).prepare();
+    scratch_.call(step.implicit->system);
+  }
+
+  void iterate(const Implicit& system, std::int64_t i) {
+    Newton<T> newton = this->newton(system);
+    found_ = newton.iterate(i, open_, initial_, left_);
+    has_factors_ = newton.has_factors();
+    scratch_.copy(system.unpack);
+  }
+
+  // Ends lanes in which all is found. In those that go on, the derivative of a residual by the free components is new if it
+  // was not good enough: few residuals have one that changes.
+  template <int n>
+  void judge(std::int64_t i) {
+    const FreeInLanes<T, n> free(walk_.free, scratch_);
+    const V residual = free.residual();
+    const Mask<T> bad = non_finite_in<T>(bits_of<T>(scratch_[walk_.free.output], 6));
+    left_ |= __builtin_convertvector(bad, WideMask<T>);
+    open_ &= ~left_;
+    retire(i, free.vanish(residual));
+    if (i + 1 == 2 * walk_.rules.miters) left_ |= open_;
+    open_ &= ~left_;
+    is_stale_ = i == 0 ? ~Mask<T>{} : residual > T(0.1) * last_;
+    last_ = residual;
+  }
+
+  void derive(const Step& step) {
+    const Chain& chain = *step.of_free;
+    if (!step.implicit || !chain.system) return chains_.derive(chain);
+    const std::int64_t entries = chain.system->unknowns * chain.count;
+    V* const kept = scratch_[walk_.free.right];
+    if (any(is_stale_)) {
+      chains_.assemble(chain);
+      for (std::int64_t k = 0; k < entries; ++k) set_where(is_stale_, kept[k], scratch_[chain.right][k]);
+    }
+    chains_.solve(chain, kept);
+    scratch_.copy(chain.unpack);
+  }
+
+  template <int n>
+  void correct(std::int64_t i) {
+    const FreeInLanes<T, n> free(walk_.free, scratch_);
+    left_ |= open_ & ~__builtin_convertvector(free.correct(), WideMask<T>);
+    open_ &= ~left_;
+    retire(i, free.stand());
+    const Mask<T> moves = __builtin_convertvector(open_, Mask<T>);
+    free.move(moves);
+    for (const Step& step : walk_.steps)
+      if (step.implicit) free.move(moves, *step.implicit, *step.of_free);
+  }
+
+  // Ends lanes whose free components are found, if the unknowns are, too.
+  void retire(std::int64_t i, const Mask<T>& lanes) {
+    WideMask<T> done = open_ & __builtin_convertvector(lanes, WideMask<T>);
+    if (has_systems_) done &= found_;
+    set_where(done, report_.iterations, WideMask<T>(WideMask<T>{} + i));
+    open_ &= ~done;
+  }
+
+  void finish() {
+    report_.status = left_ ? InLanes<T>::status(NEML2_NOT_CONVERGED) : report_.status;
+    for (const Step& step : walk_.steps)
+      if (step.implicit && walk_.traces) Newton<T>::note_end(*points_.trace(*step.implicit), report_, report_);
+  }
+
+  const Walk& walk_;
+  const PointsInLanes<T>& points_;
+  const Scratch<T>& scratch_;
+  BlockReport<T>& report_;
+  bool& has_factors_;
+  const ChainsInLanes<T> chains_;
+  bool has_systems_ = false;
+  // Lanes that go on, that are left to others, and whose unknowns have converged.
+  WideMask<T> open_{}, left_{}, found_{};
+  Mask<T> is_stale_{};  // the derivative of the residual by the free components is computed again
+  V last_{};            // what did not vanish an iteration before
+  Wide<T> initial_{};   // |r| at the guess
+};
+
+// Condenses derivatives; returns the lanes in which that is possible.
+template <class T>
+Mask<T> condense(const Walk& walk, const Scratch<T>& scratch) {
+  if (walk.free.count > 0 && walk.condensed.count > 0)
+    return with_count(walk.free.count,
+                      [&]<int n>() { return FreeInLanes<T, n>(walk.free, scratch).condense(walk.condensed); });
+  for (const Condensed& block : walk.condensed) {
+    Lanes<T>* to = scratch[block.to];
+    for (const std::int64_t r : block.rows)
+      for (const std::int64_t c : block.columns)
+        *to++ = block.direct.at == nowhere ? Lanes<T>{} : scratch[block.direct.at][r * block.direct.stride + c];
+  }
+  return ~Mask<T>{};
+}
+
+}  // namespace
+}  // namespace neml2_capi::kernels::NML2_INSTRUCTION_SET
