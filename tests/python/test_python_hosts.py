@@ -21,7 +21,7 @@ from patience import PATIENCE
 from programs import built
 from tracing import opened, tracer
 
-from neml2_capi import Model, drive, experiments
+from neml2_capi import Model, drive, examples, experiments
 from neml2_capi.plugin import make
 
 pytestmark = [pytest.mark.hosts, pytest.mark.full("libraries of finite elements")]
@@ -31,6 +31,7 @@ NEEDS = {
     "scikit_fem": ("skfem",),
     "cook_membrane": ("skfem",),
     "fenicsx": ("mpi4py", "dolfinx_external_operator"),
+    "fenicsx_large_strain": ("mpi4py", "dolfinx_external_operator"),
     "petsc_snes": ("skfem", "petsc4py"),
     "sundials": ("sksundae",),
     "simcoon_law": ("simcoon",),
@@ -54,11 +55,11 @@ class Step:
 
 
 @cache
-def printed(name: str, *arguments: str) -> str:
+def printed(name: str, *arguments: str, artifact: Path = ARTIFACT) -> str:
     installed(*NEEDS[name])
     program = ROOT / "examples" / "hosts" / f"{name}.py"
     done = subprocess.run(
-        [sys.executable, program, ARTIFACT, *arguments],
+        [sys.executable, program, artifact, *arguments],
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -140,6 +141,23 @@ assert len(residuals) == 2, residuals
     subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT / "examples" / "hosts", check=True, env=ENVIRONMENT
     )
+
+
+@pytest.mark.parametrize("end", ["free", "held"])
+def test_a_bar_in_large_strain_has_the_force_of_a_tension_test(end: str) -> None:
+    """If its end is free, the strain is uniform, and the force tau / lambda of the section."""
+    count = "10" if end == "free" else "40"
+    law = examples.path("isotropic_hardening")
+    output = printed("fenicsx_large_strain", count, end, artifact=law)
+    found = re.findall(r"([\d.]+) N, uniform ([\d.]+) N +(.+)$", output, re.MULTILINE)
+    assert found
+    force, uniform = np.array([row[:2] for row in found], float).T
+    if end == "free":
+        np.testing.assert_allclose(force, uniform, rtol=PRINTED)
+    else:
+        assert (force > 1.01 * uniform)[:5].all()
+    for *_, residuals in found:
+        assert_quadratic([float(r) for r in residuals.split()])
 
 
 def test_all_agree_on_the_plate() -> None:
