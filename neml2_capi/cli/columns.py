@@ -74,6 +74,9 @@ def read_columns(file: Path) -> Columns:
     if len(rows) < 2:
         raise FatalError(f"{file} is not a csv file with a line of names and lines of numbers")
     names = [name.strip() for name in rows[0]]
+    for name in names:
+        if names.count(name) > 1:
+            raise FatalError(f"{file} has {names.count(name)} columns that are called {name!r}")
     for line, row in enumerate(rows[1:], 2):
         if len(row) != len(names):
             raise FatalError(f"{file} has {len(row)} columns in row {line}, but {len(names)} names")

@@ -196,7 +196,8 @@ class Experiment:
         Parameters
         ----------
         file
-            The file; empty fields are missing values, and lines that begin with # are left out.
+            The file; empty fields are missing values, and lines that begin with # are left out,
+            except for names that stand in the last one before the numbers.
         columns : mapping of str to str, optional
             The column of "t", "strain", "stress", or of a component, "strain.xy"; by default of the
             same name.

@@ -35,19 +35,20 @@ def read_csv(
         raise _refused(path, f"decimal must be '.' or ','; got {decimal!r}")
     try:
         with open(path, encoding="utf-8-sig", newline="") as stream:  # noqa: PTH123
-            lines = [(n, line) for n, line in enumerate(stream, 1) if _counts(line)]
+            lines = list(enumerate(stream, 1))
     except OSError as error:
         raise FatalError(f"{path}: {reason_of(error)}", lib.NEML2_ERROR_FILE, "file") from error
     except UnicodeDecodeError as error:
-        raise _refused(path, f"is no text in UTF-8: {error}") from error
-    if len(lines) < 2:
-        raise _refused(path, "expected a line with names of columns, and rows of numbers")
-    mark = separator or _separator(lines[0][1])
-    rows = list(csv.reader((line for _, line in lines), delimiter=mark, skipinitialspace=True))
-    names = [name.strip() for name in rows[0]]
+        raise _refused(path, f"is no text in UTF-8: {error}. Save it as UTF-8") from error
+    names, mark, lines = _headed(lines, decimal, separator, path)
+    rows = _split([line for _, line in lines], mark)
     chosen = _chosen(names, columns, path)
     numbers: dict[str, list[float]] = {quantity: [] for quantity in chosen}
-    for (line, _), row in zip(lines[1:], rows[1:], strict=True):
+    for (line, _), row in zip(lines, rows, strict=True):
+        if mark == " " and len(row) < len(names):
+            raise _refused(
+                path, f"line {line} has {len(row)} fields, and there are {len(names)} names"
+            )
         if len(row) > len(names) and any(field.strip() for field in row[len(names) :]):
             comma = (
                 ": decimal commas look like separators. Save the file with ';' between columns, "
@@ -56,7 +57,7 @@ def read_csv(
                 else ""
             )
             raise _refused(
-                path, f"line {line} has {len(row)} fields, and the first one {len(names)}{comma}"
+                path, f"line {line} has {len(row)} fields, and there are {len(names)} names{comma}"
             )
         for quantity, place in chosen.items():
             field = row[place].strip() if place < len(row) else ""
@@ -89,8 +90,43 @@ def _counts(line: str) -> bool:
     return bool(line.strip(" \t\r\n,;")) and not line.lstrip().startswith("#")
 
 
+def _headed(
+    lines: list[tuple[int, str]], decimal: str, separator: str | None, path: str
+) -> tuple[list[str], str, list[tuple[int, str]]]:
+    """Names of columns, what separates them, and the rows of numbers.
+
+    The names may stand behind a #, as numpy.savetxt() writes them.
+    """
+    rows = [(number, line) for number, line in lines if _counts(line)]
+    if not rows:
+        raise _refused(path, "expected a line with names of columns, and rows of numbers")
+    number, first = rows[0]
+    mark = separator or _separator(first)
+    names, rest = _split([first], mark)[0], rows[1:]
+    if all(_is_number(name, decimal) for name in names):
+        before = [line.strip(" \t\r\n#") for n, line in lines if n < number and line.strip()]
+        behind = _split([before[-1]], mark)[0] if before else []
+        if len(behind) != len(names):
+            raise _refused(
+                path,
+                f"line {number} holds numbers; expected the names of its {len(names)} columns "
+                "before them, for example t,strain,stress",
+            )
+        names, rest = behind, rows
+    if not rest:
+        raise _refused(path, "expected rows of numbers after the names of columns")
+    return names, mark, rest
+
+
+def _split(lines: list[str], mark: str) -> list[list[str]]:
+    rows = csv.reader(
+        (line.strip("\r\n ") for line in lines), delimiter=mark, skipinitialspace=True
+    )
+    return [[field.strip() for field in row] for row in rows]
+
+
 def _separator(line: str) -> str:
-    return next((mark for mark in "\t;,|" if mark in line), ",")
+    return next((mark for mark in "\t;,|" if mark in line), " " if " " in line.strip() else ",")
 
 
 def _bare(name: str) -> str:
@@ -109,25 +145,29 @@ _ALSO = {
 
 def _chosen(names: list[str], columns: Mapping[str, str], where: str) -> dict[str, int]:
     """By quantity, the place of its column."""
-    chosen = {}
+    chosen: dict[str, int] = {}
     for quantity, name in columns.items():
         if quantity.partition(".")[0] not in _QUANTITIES:
             raise unknown_name("quantity", quantity, (*_QUANTITIES, "strain.xy", "stress.xy"))
-        fitting = [place for place, each in enumerate(names) if name in (each, _plain(each))]
+        fitting = [place for place, each in enumerate(names) if each == name]
+        fitting = fitting or [place for place, each in enumerate(names) if _plain(each) == name]
         if not fitting:
             raise FatalError(
                 f"{where}: {unknown_name('column', name, names)}", lib.NEML2_ERROR_NAME, name
             )
-        chosen[quantity] = fitting[0]
+        _add(chosen, quantity, fitting, names, where)
     if columns:
         return chosen
+    fitting_of: dict[str, list[int]] = {}
     for quantity in _QUANTITIES:
         for place, name in enumerate(names):
             bare = _bare(name)
             if bare == quantity or bare in _ALSO[quantity]:
-                chosen.setdefault(quantity, place)
+                fitting_of.setdefault(quantity, []).append(place)
             elif bare.startswith(f"{quantity}."):
-                chosen[bare] = place
+                fitting_of.setdefault(bare, []).append(place)
+    for quantity, fitting in fitting_of.items():
+        _add(chosen, quantity, fitting, names, where)
     missing = [q for q in ("strain", "stress") if not any(c.partition(".")[0] == q for c in chosen)]
     if missing:
         raise FatalError(
@@ -137,6 +177,21 @@ def _chosen(names: list[str], columns: Mapping[str, str], where: str) -> dict[st
             missing[0],
         )
     return chosen
+
+
+def _add(
+    chosen: dict[str, int], quantity: str, fitting: list[int], names: list[str], where: str
+) -> None:
+    """Add the one column that a quantity has; FatalError if several could be it."""
+    if len(fitting) > 1:
+        listed = " and ".join(repr(names[place]) for place in fitting)
+        raise FatalError(
+            f"{where}: the columns {listed} could be the {quantity}: say which one it is, "
+            f'columns = {{{quantity} = "..."}}, by a name that no other one has',
+            lib.NEML2_ERROR_NAME,
+            quantity,
+        )
+    chosen[quantity] = fitting[0]
 
 
 def _plain(name: str) -> str:
@@ -157,6 +212,14 @@ def _number(path: str, line: int, column: str, field: str, decimal: str) -> floa
         raise _refused(
             path, f"line {line}, column {column!r}: {field!r} is no number{hint}"
         ) from None
+
+
+def _is_number(field: str, decimal: str) -> bool:
+    try:
+        float(field.replace(",", ".") if decimal == "," else field)
+    except ValueError:
+        return _has_comma(field)
+    return True
 
 
 def _has_comma(field: str) -> bool:

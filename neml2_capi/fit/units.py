@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from neml2_capi._ffi.errors import unknown_name
+import re
+
+from neml2_capi._ffi.errors import FatalError, unknown_name
+from neml2_capi._ffi.library import lib
 
 #: By quantity: what one unit is, of those that models mostly have.
 FACTORS: dict[str, dict[str, float]] = {
@@ -10,9 +13,13 @@ FACTORS: dict[str, dict[str, float]] = {
         "MPa": 1.0,
         "N/mm2": 1.0,
         "N/mm^2": 1.0,
+        "N/mm²": 1.0,
+        "kN/mm2": 1e3,
+        "kN/mm²": 1e3,
         "GPa": 1e3,
         "kPa": 1e-3,
         "Pa": 1e-6,
+        "bar": 0.1,
         "ksi": 6.894757293168361,
         "psi": 6.894757293168361e-3,
     },
@@ -24,7 +31,10 @@ FACTORS: dict[str, dict[str, float]] = {
         "%": 1e-2,
         "percent": 1e-2,
         "permille": 1e-3,
+        "‰": 1e-3,
         "microstrain": 1e-6,
+        "µm/m": 1e-6,
+        "um/m": 1e-6,
     },
     "t": {"s": 1.0, "ms": 1e-3, "min": 60.0, "h": 3600.0},
 }
@@ -39,11 +49,19 @@ def factor(quantity: str, unit: str) -> float:
 
 
 def in_brackets(column: str, quantity: str) -> str:
-    """The unit in the name of a column, "stress [GPa]"; "" if there is none that is known."""
+    """The unit in the name of a column, "stress [GPa]"; "" if it has no brackets.
+
+    FatalError if they hold anything else, which might be a unit.
+    """
     known = FACTORS.get(quantity.partition(".")[0], {})
-    for opening, closing in ("[]", "()"):
-        before, _, rest = column.partition(opening)
-        unit, closed, _ = rest.partition(closing)
-        if closed and before.strip() and unit.strip() in known:
-            return unit.strip()
-    return ""
+    pairs = re.findall(r"\[([^]]*)\]|\(([^)]*)\)", column.strip()[1:])
+    held = [text.strip() for pair in pairs for text in pair if text]
+    units = [text for text in held if text in known]
+    if held and not units:
+        raise FatalError(
+            f"the column {column!r}: {unknown_name(f'unit of {quantity}', held[-1], known)}. If it "
+            f'is no unit, say units = {{{quantity} = "{next(iter(known))}"}}',
+            lib.NEML2_ERROR_NAME,
+            column,
+        )
+    return units[-1] if units else ""
