@@ -77,8 +77,9 @@ class Block {
   static void run(const Walk& walk, model::Counts& counts, Blocks&... blocks) {
     (blocks.start(), ...);
     if (walk.free.count > 0)
-      with_count(walk.free.count, [&]<int n>() {
-        FreeSolve<T>::template run<n>(walk, FreeSolve<T>(blocks.points_, blocks.report_, blocks.has_factors_)...);
+      with_counts(walk.free, [&]<int n, int normal>() {
+        using Solve = FreeSolve<T, n, normal>;
+        Solve::run(walk, Solve(blocks.points_, blocks.report_, blocks.has_factors_)...);
       });
     else
       for (const Step& step : walk.steps) {

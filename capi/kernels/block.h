@@ -142,13 +142,12 @@ struct Rows {
 // by side, from `first` on, `count` of them; none if that is 0.
 struct Free {
   At input = nowhere, output = nowhere;
-  std::int64_t first = 0, count = 0;
-  At begin = nowhere;    // where they begin; at zero if nowhere
-  Rows derivative = {};  // of the output by them
-  Rows condensed = {};   // the same, among the derivatives that the caller asks for
-  At correction = nowhere;
-  List<Move> pack = {};  // of the step of an implicit segment: what follows from them
-  At right = nowhere;    // of an implicit segment: the derivative of its residual by them, (unknowns, count)
+  std::int64_t first = 0, count = 0, normal = 0;  // the normal components stand before the shears
+  At begin = nowhere;                             // where they begin; at zero if nowhere
+  Rows derivative = {};                           // of the output by them
+  Rows condensed = {};                            // the same, among the derivatives that the caller asks for
+  List<Move> pack = {};                           // of the step of an implicit segment: what follows from them
+  At right = nowhere;  // of an implicit segment: the derivative of its residual by them, (unknowns, count)
 };
 
 // A block of derivatives for the caller: direct[rows, columns] - by_free[rows, :] K^-1 of_output[free, columns], by static

@@ -29,16 +29,19 @@ class ChainsInLanes {
   }
 
   // Solves for directions `from`, if the kernel of the Newton step cannot, with row pivoting. A direction is a Newton step
-  // more, from another residual and by the same factors.
-  void solve(const Chain& chain, const V* from) const {
+  // more, from another residual and by the same factors. Directions that are not in [begin, end) need not be solved for:
+  // pivoting, and one point, solve for all from the first one on.
+  void solve(const Chain& chain, const V* from, std::int64_t begin, std::int64_t end) const {
     const Implicit& system = *chain.system;
-    if (!system.newton_step.kernel || (chain.count > 1 && chain.solved == nowhere))
-      return solve_by_pivoting(chain, from);
+    const bool by_pivoting = !system.newton_step.kernel || (chain.count > 1 && chain.solved == nowhere);
+    const bool of_one = scratch_.is_one && chain.count > 1;
+    if ((by_pivoting || of_one) && begin > 0) return;
+    if (by_pivoting) return solve_by_pivoting(chain, from);
     if (!has_factors_) scratch_.prepare(system.newton_step);
-    if (scratch_.is_one && chain.count > 1)
+    if (of_one)
       solve_steps_of_one(chain, from);
     else
-      solve_steps(chain, from);
+      solve_steps(chain, from, begin, end);
   }
 
   // Calls a system again whose matrix a factorisation overwrites, whether or not it did.
@@ -60,7 +63,7 @@ class ChainsInLanes {
       scratch_.call(chain.system->system);
       has_factors_ = false;
     }
-    solve(chain, scratch_[chain.right]);
+    solve(chain, scratch_[chain.right], 0, chain.count);
   }
 
   void solve_by_pivoting(const Chain& chain, const V* from) const {
@@ -72,22 +75,26 @@ class ChainsInLanes {
   }
 
   // Lanes whose pivots the kernel does not trust are solved with row pivoting; they are the same for all directions.
-  void solve_steps(const Chain& chain, const V* from) const {
+  void solve_steps(const Chain& chain, const V* from, std::int64_t begin, std::int64_t end) const {
     const Implicit& system = *chain.system;
     const std::int64_t n = system.unknowns, count = chain.count;
     V *const r = scratch_[system.r], *const step = scratch_[system.step], *const right = scratch_[chain.right];
     V* const solved = count == 1 ? step : scratch_[chain.solved];
     Mask<T> bad{};
-    for (std::int64_t k = 0; k < count; ++k) {
+    for (std::int64_t k = begin; k < end; ++k) {
+#pragma GCC unroll 4
       for (std::int64_t i = 0; i < n; ++i) r[i] = -from[i * count + k];
       scratch_.call(system.newton_step);
       bad |= *scratch_[system.trusted] != T(1);
       V* const to = any(bad) ? solved : right;
-      for (std::int64_t i = 0; (count > 1 || to == right) && i < n; ++i) to[i * count + k] = step[i];
+      if (count == 1 && to == solved) continue;
+#pragma GCC unroll 4
+      for (std::int64_t i = 0; i < n; ++i) to[i * count + k] = step[i];
     }
     if (!any(bad)) return;
     solve_by_pivoting(chain, from);
-    for (std::int64_t i = 0; i < n * count; ++i) set_where(~bad, right[i], solved[i]);
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t k = 0; k < end; ++k) set_where(~bad, right[i * count + k], solved[i * count + k]);
   }
 
   // The same for one point, whose directions are in the lanes.

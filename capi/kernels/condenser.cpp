@@ -34,11 +34,11 @@ Condenser::Condenser(const Condensation& of, const Boundary& boundary, Places in
   free_.output = outputs_[of.output].at;
   free_.first = of.free.front();
   free_.count = std::ssize(of.free);
+  free_.normal = std::ranges::count_if(of.free, [](std::int64_t c) { return c < 3; });
   for (const Condensation::Held& each : of.inputs)
     if (static_cast<std::int64_t>(each.caller) == of.free_begin) free_.begin = inputs_[each.variable].at + free_.first;
   begins_alone_ = of.free_begin >= 0 && free_.begin == nowhere;
   if (begins_alone_) free_.begin = layout.place(free_.count).at;
-  free_.correction = layout.place(free_.count).at;
   for (const Step& step : layout.steps) {
     if (!step.implicit) continue;
     free_.right = layout.place(step.implicit->unknowns * free_.count).at;

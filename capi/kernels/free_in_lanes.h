@@ -9,102 +9,99 @@ namespace neml2_capi::kernels::NML2_INSTRUCTION_SET {
 // of the input.
 inline constexpr double tight = 1e-10;
 
-// Calls a function of a constant with the number of free components.
+// Calls a function of two constants: the number of free components, and how many of them are normal; these stand first.
 template <class Take>
-[[gnu::always_inline]] inline auto with_count(std::int64_t count, Take&& take) {
-  switch (count) {
-    case 1: return take.template operator()<1>();
-    case 2: return take.template operator()<2>();
-    case 3: return take.template operator()<3>();
-    case 4: return take.template operator()<4>();
-    default: return take.template operator()<5>();
+[[gnu::always_inline]] inline auto with_counts(const Free& free, Take&& take) {
+  switch (free.count) {
+    case 1: return take.template operator()<1, 1>();
+    case 3: return free.normal == 1 ? take.template operator()<3, 1>() : take.template operator()<3, 2>();
+    case 4: return take.template operator()<4, 2>();
+    default: return take.template operator()<5, 2>();
   }
 }
 
-template <class T, int n>
-class FreeInLanes {
+// Solves with the derivative of the components that vanish by the free ones. Most laws leave the shears alone: where no shear
+// is left over, and no normal component moves one, the normal components are solved for alone. Lanes decide for themselves.
+template <class T, int n, int normal>
+class SolveInLanes {
   using V = Lanes<T>;
-  static constexpr int size = 6;  // components of a symmetric tensor
 
  public:
-  FreeInLanes(const Free& free, const Scratch<T>& scratch) : f_(free), scratch_(scratch) {}
-
-  void begin() const { scratch_.copy({f_.begin, f_.input + f_.first, n}); }
-
-  // Returns the greatest of the components that are to vanish, and whether it is small enough.
-  V residual() const { return greatest<n>(scratch_[f_.output] + f_.first); }
-  Mask<T> vanish(const V& residual) const { return residual <= T(tight) * greatest<size>(scratch_[f_.output]); }
-
-  // Computes the next correction. Returns the lanes in which the derivative is regular.
-  Mask<T> correct() const {
-    V inverse[n][n];
-    const Mask<T> regular = invert(f_.derivative, inverse);
-    const V* const residual = scratch_[f_.output] + f_.first;
-#pragma GCC unroll 5
-    for (int k = 0; k < n; ++k) {
-      V sum{};
-#pragma GCC unroll 5
-      for (int j = 0; j < n; ++j) sum -= inverse[k][j] * residual[j];
-      correction()[k] = sum;
-    }
-    return regular;
-  }
-  // Lanes whose correction is too small to count.
-  Mask<T> stand() const { return greatest<n>(correction()) <= T(tight) * greatest<size>(scratch_[f_.input]); }
-  // Adds the correction, and to unknowns what follows by their derivative; that has no system if they do not depend on it.
-  void move(const Mask<T>& lanes) const {
-    V* const to = scratch_[f_.input] + f_.first;
-    for (int k = 0; k < n; ++k) set_where(lanes, to[k], V(to[k] + correction()[k]));
-  }
-  void move(const Mask<T>& lanes, const Implicit& system, const Chain& chain) const {
-    if (!chain.system) return;
-    V* const u = scratch_[system.u];
-    const V* row = scratch_[chain.right];
-    for (std::int64_t i = 0; i < system.unknowns; ++i, row += n) {
-      V sum = u[i];
-#pragma GCC unroll 5
-      for (int k = 0; k < n; ++k) sum += row[k] * correction()[k];
-      set_where(lanes, u[i], sum);
-    }
+  // Rows of the components that vanish, `stride` vectors apart, in which the free ones stand side by side.
+  SolveInLanes(const V* rows, std::int64_t stride) : rows_(rows), stride_(stride) {
+    load(normal_);
+    normal_is_regular_ = invert(normal_);
+    for_each<normal, n>([&](int i) { for_each<0, normal>([&](int j) { coupled_ |= rows[i * stride + j] != T(0); }); });
   }
 
-  // Condenses the derivatives for the caller. Returns the lanes in which that is possible.
-  Mask<T> condense(const List<Condensed>& blocks) const {
-    V inverse[n][n];
-    const Mask<T> regular = invert(f_.condensed, inverse);
-    for (const Condensed& block : blocks) condense(block, inverse);
-    return regular;
-  }
-
- private:
-  V* correction() const { return scratch_[f_.correction]; }
-
-  template <int count>
-  [[gnu::always_inline]] static V greatest(const V* values) {
-    V found = absolute(values[0]);
-#pragma GCC unroll 6
-    for (int c = 1; c < count; ++c) {
-      const V large = absolute(values[c]);
-      found = large > found ? large : found;
-    }
+  // Returns the lanes in which the shears are not zero by themselves, for right-hand sides `apart` vectors from each other.
+  Mask<T> coupled(const V* right, std::int64_t apart) const {
+    Mask<T> found = coupled_;
+    for_each<normal, n>([&](int i) { found |= right[i * apart] != T(0); });
     return found;
   }
 
-  // Inverts the rows of the components that vanish. A lane whose pivots are small beside its diagonal is not regular.
-  [[gnu::always_inline]] Mask<T> invert(const Rows& matrix, V (&a)[n][n]) const {
-    const V* row = scratch_[matrix.at] + f_.first * matrix.stride;
-#pragma GCC unroll 5
-    for (int i = 0; i < n; ++i, row += matrix.stride)
-#pragma GCC unroll 5
-      for (int j = 0; j < n; ++j) a[i][j] = row[j];
-    if constexpr (n == 3)
+  // Solves for minus a right-hand side. Returns the same lanes.
+  Mask<T> solve(const V* right, std::int64_t apart, V (&x)[n]) {
+    const Mask<T> lanes = coupled(right, apart);
+    for_each<0, n>([&](int k) {
+      x[k] = V{};
+      if (k < normal) for_each<0, normal>([&](int j) { x[k] -= normal_[k][j] * right[j * apart]; });
+    });
+    if constexpr (n > normal)
+      if (any(lanes)) solve_whole(lanes, right, apart, x);
+    regular_ &= lanes ? whole_is_regular_ : normal_is_regular_;
+    return lanes;
+  }
+  // Adds a row times a solution. The shears count in lanes of these alone.
+  static V times(const V& sum, const V* row, const V (&x)[n], const Mask<T>& lanes) {
+    V found = sum;
+    for_each<0, normal>([&](int k) { found += row[k] * x[k]; });
+    if (n == normal || !any(lanes)) return found;
+    V whole = found;
+    for_each<normal, n>([&](int k) { whole += row[k] * x[k]; });
+    return lanes ? whole : found;
+  }
+
+  // Lanes in which all that was solved had a solution.
+  const Mask<T>& regular() const { return regular_; }
+
+ private:
+  template <int from, int to, class Take>
+  [[gnu::always_inline]] static void for_each(Take&& take) {
+#pragma GCC unroll 6
+    for (int i = from; i < to; ++i) take(i);
+  }
+
+  void solve_whole(const Mask<T>& lanes, const V* right, std::int64_t apart, V (&x)[n]) {
+    if (!has_whole_) {
+      load(whole_);
+      whole_is_regular_ = invert(whole_);
+      has_whole_ = true;
+    }
+    for_each<0, n>([&](int k) {
+      V sum{};
+      for_each<0, n>([&](int j) { sum -= whole_[k][j] * right[j * apart]; });
+      set_where(lanes, x[k], sum);
+    });
+  }
+
+  template <int size>
+  void load(V (&a)[size][size]) const {
+    for_each<0, size>([&](int i) { for_each<0, size>([&](int j) { a[i][j] = rows_[i * stride_ + j]; }); });
+  }
+
+  // Inverts in place. Returns the lanes in which no pivot is small beside its diagonal.
+  template <int size>
+  [[gnu::always_inline]] static Mask<T> invert(V (&a)[size][size]) {
+    if constexpr (size == 3)
       return invert_by_cofactors(a);
     else
       return invert_by_pivots(a);
   }
 
   // The three divisions of pivots would wait for each other.
-  [[gnu::always_inline]] static Mask<T> invert_by_cofactors(V (&a)[n][n]) {
+  [[gnu::always_inline]] static Mask<T> invert_by_cofactors(V (&a)[3][3]) {
     V cofactors[3][3];
 #pragma GCC unroll 3
     for (int i = 0; i < 3; ++i)
@@ -123,67 +120,132 @@ class FreeInLanes {
     return regular;
   }
 
-  // By Gauss and Jordan, in place.
-  [[gnu::always_inline]] static Mask<T> invert_by_pivots(V (&a)[n][n]) {
+  // By Gauss and Jordan.
+  template <int size>
+  [[gnu::always_inline]] static Mask<T> invert_by_pivots(V (&a)[size][size]) {
     Mask<T> regular = ~Mask<T>{};
-    V least[n];
+    V least[size];
+    for_each<0, size>([&](int k) { least[k] = T(1e-10) * absolute(a[k][k]); });
 #pragma GCC unroll 5
-    for (int k = 0; k < n; ++k) least[k] = T(1e-10) * absolute(a[k][k]);
-#pragma GCC unroll 5
-    for (int k = 0; k < n; ++k) {
+    for (int k = 0; k < size; ++k) {
       regular &= absolute(a[k][k]) > least[k];
       const V factor = T(1) / a[k][k];
       a[k][k] = factor;
 #pragma GCC unroll 5
-      for (int j = 0; j < n; ++j)
+      for (int j = 0; j < size; ++j)
         if (j != k) a[k][j] *= factor;
 #pragma GCC unroll 5
-      for (int i = 0; i < n; ++i) {
+      for (int i = 0; i < size; ++i) {
         if (i == k) continue;
         const V below = a[i][k];
 #pragma GCC unroll 5
-        for (int j = 0; j < n; ++j) a[i][j] = j == k ? -below * factor : a[i][j] - below * a[k][j];
+        for (int j = 0; j < size; ++j) a[i][j] = j == k ? -below * factor : a[i][j] - below * a[k][j];
       }
     }
     return regular;
   }
 
-  void condense(const Condensed& block, const V (&inverse)[n][n]) const {
-    const std::int64_t columns = block.columns.count;
+  const V* const rows_;
+  const std::int64_t stride_;
+  V normal_[normal][normal], whole_[n][n];
+  bool has_whole_ = false;
+  Mask<T> normal_is_regular_, whole_is_regular_{}, regular_ = ~Mask<T>{}, coupled_{};
+};
+
+template <class T, int n, int normal>
+class FreeInLanes {
+  using V = Lanes<T>;
+  using Solve = SolveInLanes<T, n, normal>;
+  static constexpr int size = 6;  // components of a symmetric tensor
+
+ public:
+  FreeInLanes(const Free& free, const Scratch<T>& scratch) : f_(free), scratch_(scratch) {}
+
+  void begin() const { scratch_.copy({f_.begin, f_.input + f_.first, n}); }
+
+  // Returns the greatest of the components that are to vanish, and whether it is small enough.
+  V residual() const { return greatest<n>(left()); }
+  Mask<T> vanish(const V& residual) const { return residual <= T(tight) * greatest<size>(scratch_[f_.output]); }
+
+  // Tells whether the derivatives by the shears are needed, once those by the normal components are there.
+  bool needs_shears(const Mask<T>& lanes) const {
+    if constexpr (n == normal) return false;
+    return any(lanes & matrix(f_.derivative).coupled(left(), 1));
+  }
+
+  // Computes the next correction. Returns the lanes in which the derivative is regular.
+  Mask<T> correct() {
+    Solve matrix = this->matrix(f_.derivative);
+    coupled_ = matrix.solve(left(), 1, correction_);
+    return matrix.regular();
+  }
+  // Lanes whose correction is too small to count.
+  Mask<T> stand() const { return greatest<n>(correction_) <= T(tight) * greatest<size>(scratch_[f_.input]); }
+  // Adds the correction, and to unknowns what follows by their derivative; that has no system if they do not depend on it.
+  void move(const Mask<T>& lanes) const {
+    V* const to = scratch_[f_.input] + f_.first;
+    for (int k = 0; k < n; ++k) set_where(lanes, to[k], V(to[k] + correction_[k]));
+  }
+  void move(const Mask<T>& lanes, const Implicit& system, const Chain& chain) const {
+    if (!chain.system) return;
+    V* const u = scratch_[system.u];
+    const V* row = scratch_[chain.right];
+    for (std::int64_t i = 0; i < system.unknowns; ++i, row += n)
+      set_where(lanes, u[i], Solve::times(u[i], row, correction_, coupled_));
+  }
+
+  // Condenses the derivatives for the caller. Returns the lanes in which that is possible.
+  Mask<T> condense(const List<Condensed>& blocks) const {
+    Solve matrix = this->matrix(f_.condensed);
+    for (const Condensed& block : blocks) condense(block, matrix);
+    return matrix.regular();
+  }
+
+ private:
+  const V* left() const { return scratch_[f_.output] + f_.first; }
+  Solve matrix(const Rows& of) const { return {scratch_[of.at] + f_.first * of.stride, of.stride}; }
+
+  template <int count>
+  [[gnu::always_inline]] static V greatest(const V* values) {
+    V found = absolute(values[0]);
+#pragma GCC unroll 6
+    for (int c = 1; c < count; ++c) {
+      const V large = absolute(values[c]);
+      found = large > found ? large : found;
+    }
+    return found;
+  }
+
+  void condense(const Condensed& block, Solve& matrix) const {
+    const std::int64_t columns = block.columns.count, count = block.rows.count;
+    const V *const of_output = rows_of(block.of_output, f_.first), *const by_free = rows_of(block.by_free, 0),
+                   *const direct = rows_of(block.direct, 0);
     for (std::int64_t c = 0; c < columns; ++c) {
-      V solved[n];  // d free components / d variable
-#pragma GCC unroll 5
-      for (int k = 0; k < n; ++k) solved[k] = V{};
-      if (block.of_output.at != nowhere) {
-        const V* from = scratch_[block.of_output.at] + f_.first * block.of_output.stride + block.columns.items[c];
-#pragma GCC unroll 5
-        for (int j = 0; j < n; ++j, from += block.of_output.stride)
-#pragma GCC unroll 5
-          for (int k = 0; k < n; ++k) solved[k] -= inverse[k][j] * *from;
-      }
+      const std::int64_t column = block.columns.items[c];
+      V solved[n] = {};  // d free components / d variable
+      Mask<T> coupled{};
+      if (of_output) coupled = matrix.solve(of_output + column, block.of_output.stride, solved);
       V* to = scratch_[block.to] + c;
       if (block.is_of_free) {
-        for (std::int64_t r = 0; r < block.rows.count; ++r, to += columns) *to = solved[r];
+        for (std::int64_t r = 0; r < count; ++r, to += columns) *to = solved[r];
         continue;
       }
-      const V* const direct = scratch_[block.direct.at] + block.columns.items[c];
-      const V* const by_free = scratch_[block.by_free.at];
       for (const std::int64_t r : block.rows) {
-        V value{};
-        if (block.direct.at != nowhere) value = direct[r * block.direct.stride];
-        if (block.by_free.at != nowhere) {
-          const V* const row = by_free + r * block.by_free.stride;
-#pragma GCC unroll 5
-          for (int k = 0; k < n; ++k) value += row[k] * solved[k];
-        }
-        *to = value;
+        const V value = direct ? direct[r * block.direct.stride + column] : V{};
+        *to = by_free ? Solve::times(value, by_free + r * block.by_free.stride, solved, coupled) : value;
         to += columns;
       }
     }
   }
+  // Returns null if all is zero.
+  const V* rows_of(const Rows& rows, std::int64_t first) const {
+    return rows.at == nowhere ? nullptr : scratch_[rows.at] + first * rows.stride;
+  }
 
   const Free& f_;
   const Scratch<T>& scratch_;
+  V correction_[n];
+  Mask<T> coupled_{};
 };
 
 }  // namespace neml2_capi::kernels::NML2_INSTRUCTION_SET

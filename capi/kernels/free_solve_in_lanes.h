@@ -8,7 +8,8 @@
 namespace neml2_capi::kernels::NML2_INSTRUCTION_SET {
 namespace {
 
-template <class T>
+// Of `n` free components; the normal ones stand first.
+template <class T, int n, int normal>
 class FreeSolve {
   using V = Lanes<T>;
 
@@ -23,19 +24,18 @@ class FreeSolve {
     for (const Step& step : walk_.steps) has_systems_ |= step.implicit != nullptr;
   }
 
-  // Solves for `n` free components of each block, in turns.
-  template <int n, class... Solves>
+  // Solves for those of each block, in turns.
+  template <class... Solves>
   static void run(const Walk& walk, Solves&&... all) {
-    (all.template start<n>(), ...);
+    (all.start(), ...);
     for (std::int64_t i = 0; (... || all.goes_on()); ++i) {
       for (const Step& step : walk.steps) {
         ((all.goes_on() ? all.evaluate(step, i) : void()), ...);
         if (step.implicit) ((all.goes_on() ? all.iterate(*step.implicit, i) : void()), ...);
       }
-      ((all.goes_on() ? all.template judge<n>(i) : void()), ...);
-      for (const Step& step : walk.steps)
-        if (step.of_free) ((all.goes_on() ? all.derive(step) : void()), ...);
-      ((all.goes_on() ? all.template correct<n>(i) : void()), ...);
+      ((all.goes_on() ? all.judge(i) : void()), ...);
+      ((all.goes_on() ? all.derive() : void()), ...);
+      ((all.goes_on() ? all.correct(i) : void()), ...);
     }
     (all.finish(), ...);
     if (walk.blocks.count > 0)
@@ -52,12 +52,13 @@ class FreeSolve {
     return {system, scratch_, walk_.rules, report_, points_.trace(system)};
   }
 
-  template <int n>
+  FreeInLanes<T, n, normal> free() const { return {walk_.free, scratch_}; }
+
   void start() {
     open_ = ~WideMask<T>{};
     left_ = WideMask<T>{};
     last_ = V{};
-    FreeInLanes<T, n>(walk_.free, scratch_).begin();
+    free().begin();
   }
 
   void evaluate(const Step& step, std::int64_t i) {
@@ -78,9 +79,8 @@ class FreeSolve {
 
   // Ends lanes in which all is found. In those that go on, the derivative of a residual by the free components is new if it
   // was not good enough: few residuals have one that changes.
-  template <int n>
   void judge(std::int64_t i) {
-    const FreeInLanes<T, n> free(walk_.free, scratch_);
+    const auto free = this->free();
     const V residual = free.residual();
     const Mask<T> bad = non_finite_in<T>(bits_of<T>(scratch_[walk_.free.output], 6));
     left_ |= __builtin_convertvector(bad, WideMask<T>);
@@ -92,22 +92,33 @@ class FreeSolve {
     last_ = residual;
   }
 
-  void derive(const Step& step) {
+  // Derives by the normal components, and by the shears if a lane needs that.
+  void derive() {
+    derive(0, normal);
+    if (free().needs_shears(__builtin_convertvector(open_, Mask<T>))) derive(normal, n);
+  }
+
+  void derive(std::int64_t from, std::int64_t to) {
+    for (const Step& step : walk_.steps)
+      if (step.of_free) derive(step, from, to);
+  }
+
+  // By the free components [from, to). Those before stay, and those behind mean nothing.
+  void derive(const Step& step, std::int64_t from, std::int64_t to) {
     const Chain& chain = *step.of_free;
     if (!step.implicit || !chain.system) return chains_.derive(chain);
     const std::int64_t entries = chain.system->unknowns * chain.count;
     V* const kept = scratch_[walk_.free.right];
-    if (any(is_stale_)) {
+    if (from == 0 && any(is_stale_)) {
       chains_.assemble(chain);
       for (std::int64_t k = 0; k < entries; ++k) set_where(is_stale_, kept[k], scratch_[chain.right][k]);
     }
-    chains_.solve(chain, kept);
+    chains_.solve(chain, kept, from, to);
     scratch_.copy(chain.unpack);
   }
 
-  template <int n>
   void correct(std::int64_t i) {
-    const FreeInLanes<T, n> free(walk_.free, scratch_);
+    auto free = this->free();
     left_ |= open_ & ~__builtin_convertvector(free.correct(), WideMask<T>);
     open_ &= ~left_;
     retire(i, free.stand());
@@ -149,8 +160,9 @@ class FreeSolve {
 template <class T>
 Mask<T> condense(const Walk& walk, const Scratch<T>& scratch) {
   if (walk.free.count > 0 && walk.condensed.count > 0)
-    return with_count(walk.free.count,
-                      [&]<int n>() { return FreeInLanes<T, n>(walk.free, scratch).condense(walk.condensed); });
+    return with_counts(walk.free, [&]<int n, int normal>() {
+      return FreeInLanes<T, n, normal>(walk.free, scratch).condense(walk.condensed);
+    });
   for (const Condensed& block : walk.condensed) {
     Lanes<T>* to = scratch[block.to];
     for (const std::int64_t r : block.rows)

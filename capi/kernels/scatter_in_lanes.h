@@ -63,6 +63,9 @@ class Scatter {
   void derivatives(const Matrix& block, bool are_good) const {
     if (block.at != nowhere && !p_.walk.input_first && are_good) {
       T* to = p_.at(block.array);
+      if (block.columns == block.row_stride)
+        return vectors_to_rows<T>(p_.numbers(block.at), to, block.array.stride,
+                                  block.sites * block.rows * block.columns);
       if (block.columns == 1 && block.sites * block.rows <= most_in_column) return column(block, to);
       for (std::int64_t row = 0; row < block.sites * block.rows; ++row, to += block.columns)
         vectors_to_rows<T>(p_.numbers(block.at + row * block.row_stride), to, block.array.stride, block.columns);
