@@ -42,29 +42,37 @@ class SolveInLanes {
   }
 
   // Solves for minus a right-hand side. Returns the same lanes.
-  Mask<T> solve(const V* right, std::int64_t apart, V (&x)[n]) {
+  [[gnu::always_inline]] Mask<T> solve(const V* right, std::int64_t apart, V (&x)[n]) {
     const Mask<T> lanes = coupled(right, apart);
     for_each<0, n>([&](int k) {
       x[k] = V{};
       if (k < normal) for_each<0, normal>([&](int j) { x[k] -= normal_[k][j] * right[j * apart]; });
     });
-    if constexpr (n > normal)
-      if (any(lanes)) solve_whole(lanes, right, apart, x);
-    regular_ &= lanes ? whole_is_regular_ : normal_is_regular_;
+    if (n > normal && any(lanes)) {
+      solve_whole(lanes, right, apart, x);
+      regular_ &= lanes ? whole_is_regular_ : ~Mask<T>{};
+    }
     return lanes;
   }
-  // Adds a row times a solution. The shears count in lanes of these alone.
-  static V times(const V& sum, const V* row, const V (&x)[n], const Mask<T>& lanes) {
-    V found = sum;
-    for_each<0, normal>([&](int k) { found += row[k] * x[k]; });
-    if (n == normal || !any(lanes)) return found;
-    V whole = found;
-    for_each<normal, n>([&](int k) { whole += row[k] * x[k]; });
-    return lanes ? whole : found;
+  // Adds to a value for each row its product with a solution, in which the shears count in some lanes alone.
+  template <class Take>
+  [[gnu::always_inline]] static void times(const V (&x)[n], const Mask<T>& lanes, Take&& take) {
+    if (n == normal || !any(lanes))
+      take([&x](V sum, const V* row) {
+        for_each<0, normal>([&](int k) { sum += row[k] * x[k]; });
+        return sum;
+      });
+    else
+      take([&x, lanes](V sum, const V* row) {
+        for_each<0, normal>([&](int k) { sum += row[k] * x[k]; });
+        V whole = sum;
+        for_each<normal, n>([&](int k) { whole += row[k] * x[k]; });
+        return lanes ? whole : sum;
+      });
   }
 
   // Lanes in which all that was solved had a solution.
-  const Mask<T>& regular() const { return regular_; }
+  Mask<T> regular() const { return regular_ & normal_is_regular_; }
 
  private:
   template <int from, int to, class Take>
@@ -190,8 +198,10 @@ class FreeInLanes {
     if (!chain.system) return;
     V* const u = scratch_[system.u];
     const V* row = scratch_[chain.right];
-    for (std::int64_t i = 0; i < system.unknowns; ++i, row += n)
-      set_where(lanes, u[i], Solve::times(u[i], row, correction_, coupled_));
+    const std::int64_t count = system.unknowns;
+    Solve::times(correction_, coupled_, [&](auto&& add) {
+      for (std::int64_t i = 0; i < count; ++i, row += n) set_where(lanes, u[i], add(u[i], row));
+    });
   }
 
   // Condenses the derivatives for the caller. Returns the lanes in which that is possible.
@@ -216,13 +226,13 @@ class FreeInLanes {
     return found;
   }
 
-  void condense(const Condensed& block, Solve& matrix) const {
+  [[gnu::always_inline]] void condense(const Condensed block, Solve& matrix) const {
     const std::int64_t columns = block.columns.count, count = block.rows.count;
     const V *const of_output = rows_of(block.of_output, f_.first), *const by_free = rows_of(block.by_free, 0),
                    *const direct = rows_of(block.direct, 0);
     for (std::int64_t c = 0; c < columns; ++c) {
       const std::int64_t column = block.columns.items[c];
-      V solved[n] = {};  // d free components / d variable
+      V solved[n];  // d free components / d variable
       Mask<T> coupled{};
       if (of_output) coupled = matrix.solve(of_output + column, block.of_output.stride, solved);
       V* to = scratch_[block.to] + c;
@@ -230,11 +240,13 @@ class FreeInLanes {
         for (std::int64_t r = 0; r < count; ++r, to += columns) *to = solved[r];
         continue;
       }
-      for (const std::int64_t r : block.rows) {
-        const V value = direct ? direct[r * block.direct.stride + column] : V{};
-        *to = by_free ? Solve::times(value, by_free + r * block.by_free.stride, solved, coupled) : value;
-        to += columns;
-      }
+      Solve::times(solved, coupled, [&](auto&& add) {
+        for (const std::int64_t r : block.rows) {
+          const V value = direct ? direct[r * block.direct.stride + column] : V{};
+          *to = of_output && by_free ? add(value, by_free + r * block.by_free.stride) : value;
+          to += columns;
+        }
+      });
     }
   }
   // Returns null if all is zero.
