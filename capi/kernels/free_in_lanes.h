@@ -20,7 +20,7 @@ template <class Take>
   }
 }
 
-// Solves with the derivative of the components that vanish by the free ones. Most laws leave the shears alone: where no shear
+// Solves with the derivative of the components that vanish by the free ones. Most laws leave the shears alone: if no shear
 // is left over, and no normal component moves one, the normal components are solved for alone. Lanes decide for themselves.
 template <class T, int n, int normal>
 class SolveInLanes {
