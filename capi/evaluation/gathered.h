@@ -10,8 +10,8 @@ namespace neml2_capi::model {
 class Gathered {
  public:
   enum class Wanted { status, results };
-  // Copies what is given of these points, which may repeat. Results and reports have arrays if they are wanted and bound
-  // in `of`, status and iterations in any case. `miters` is the length of a history.
+  // Copies the inputs and parameters of these points, which may repeat. Results and reports that are wanted, and bound in
+  // `of`, have arrays; status and iterations always have. `miters` is the length of a history of residual norms.
   Gathered(const Model& model, const Bindings& of, Vector<std::int64_t> points, Wanted wanted, std::int64_t miters);
 
   // Copies derivatives of inputs, and guesses of solutions, too.
@@ -20,7 +20,7 @@ class Gathered {
   std::int64_t point(std::size_t i) const { return points_[i]; }
   std::int32_t status(std::size_t i) const { return number(NEML2_REPORT_STATUS, i); }
   std::int32_t iterations(std::size_t i) const { return number(NEML2_REPORT_ITERATIONS, i); }
-  // Write results and reports of the i-th point to the caller's arrays, or its reports alone, but not its iterations.
+  // Write the results and reports of the i-th point, or its reports alone, to the caller's arrays; never its iterations.
   void write(std::size_t i) const { write(i, true); }
   void write_reports(std::size_t i) const { write(i, false); }
 

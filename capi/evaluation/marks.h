@@ -5,8 +5,8 @@
 
 namespace neml2_capi::model {
 
-// Marks the points of a chunk by all that was given and found, before anything is written. Returns the positions of
-// those whose solve failed for what they were given: see make_nan().
+// Sets the status of the points of a chunk by their inputs and results, before anything is written. Returns the positions
+// of the points whose solve failed because of an input that is not finite: their results become NaN by make_nan().
 Vector<std::size_t> mark(const Model& model, const Bindings& bindings, Chunk& chunk, const Derived& derived);
 
 // Makes all results of some points NaN, in copies.

@@ -176,7 +176,7 @@ class Rescuer {
     tally_.note(first);
   }
 
-  // Evaluates what no rescue solved once more, as without one, so that all that is told of it is what happened there.
+  // Evaluates the points that no rescue solved once more, as without one: their reports are of that evaluation.
   void give_up() {
     Rows rows;
     for (std::size_t i = 0; i < points_.size(); ++i)

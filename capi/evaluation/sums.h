@@ -8,7 +8,7 @@
 
 namespace neml2_capi::model {
 
-// Rows of the points from `begin` on, as arrays that are numbered from the first point of all.
+// Rows of the points from `begin` on, as arrays that are indexed by the number of a point in the whole batch.
 class PointRows {
  public:
   PointRows(std::int64_t begin, std::int64_t points) : begin_(begin), points_(points) {}
@@ -23,7 +23,7 @@ class PointRows {
   Vector<Tensor> rows_;
 };
 
-// Adjoints with a row per point instead of each sum, which is made in the end, in the order of the points.
+// Adjoints that are sums over points, with a row for each point until the end, when they are added in the order of the points.
 class Sums {
  public:
   // The model must outlive it.

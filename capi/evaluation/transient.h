@@ -49,16 +49,16 @@ class Transient final : public Route {
     }
     Points& of(Bindings& bindings) const { return is_report ? bindings.report[index] : bindings.of(part)[index]; }
   };
-  // An input that is what `source` was some steps before.
+  // An input with the value that `source` had some steps before.
   struct Carried {
     std::size_t input;
     Place source;
-    std::vector<std::size_t> before;  // the inputs that it is in the first steps
+    std::vector<std::size_t> before;  // the inputs that have its values in the first steps
     std::int64_t age() const { return static_cast<std::int64_t>(before.size()); }
   };
 
-  // A derivative of a history, which is a block some steps before, or that of a force. As many steps as it is old it has
-  // been one of those that were given first; null: zero.
+  // The derivative of an input that is a history: the block of an output some steps before, or the derivative of a force. In
+  // the first steps, as many as the history is old, it is one of `before`, which the caller gave; null: zero.
   struct CarriedSlope {
     std::size_t slope;
     Place source;

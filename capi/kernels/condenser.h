@@ -1,5 +1,5 @@
-// The arrays of a caller that has some components of a model's tensors, and derivatives without the components that are solved
-// for: what a walk is told of them.
+// Arrays for a walk whose caller passes only some components of the model's tensors, and wants derivatives without the
+// components that are solved for.
 #pragma once
 
 #include <cstdint>
