@@ -18,7 +18,7 @@ from neml2_capi.driver.arguments import file_name
 if TYPE_CHECKING:
     from neml2_capi.fit.experiment import Experiment
 
-_UNITS = {"stress": "MPa", "strain": "1"}
+_UNITS = {"stress": ", MPa", "strain": "", "t": ", s"}
 _PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
 <style>
@@ -48,9 +48,9 @@ def write_report(fit: Any, path: str | os.PathLike[str]) -> None:
     page = _PAGE.format(
         title="Fit of " + escape(", ".join(fit.problem.space.given)),
         summary=escape(
-            f"{len(fit.problem.experiments)} experiments, {len(fit.residuals)} residuals; cost "
-            f"{fit.cost:.6g}, residuals scatter by {fit.scatter:.3g}; {fit.evaluations} "
-            f"evaluations, {len(fit.costs)} searches. {fit.message}"
+            f"Experiments: {len(fit.problem.experiments)}; residuals: {len(fit.residuals)}, which "
+            f"scatter by {fit.scatter:.3g}; cost: {fit.cost:.6g}; searches: {len(fit.costs)}; "
+            f"evaluations: {fit.evaluations}. {fit.message}"
         ),
         warnings="".join(f'<p class="warning">{escape(text)}</p>' for text in _warnings(fit)),
         parameters=_parameters(fit),
@@ -144,11 +144,12 @@ def draw(left: Any, right: Any, experiment: Experiment, curves: dict[str, Any]) 
         left.set_xlabel(_axis(x))
         left.set_ylabel(_axis(y))
         right.plot(experiment.t, modelled - measured, ".-", ms=3, lw=0.7, label=part)
+    left.locator_params(axis="x", nbins=5)
     left.legend()
     right.axhline(0.0, color="black", lw=0.5)
     right.set_xlabel("t, s")
-    right.set_ylabel(f"model - measured, {_UNITS[kind]}")
+    right.set_ylabel(f"model - measured {kind}{_UNITS[kind]}")
 
 
 def _axis(key: str) -> str:
-    return f"{key}, {_UNITS.get(key.partition('.')[0], 's')}"
+    return f"{key}{_UNITS[key.partition('.')[0]]}"
