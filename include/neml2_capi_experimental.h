@@ -357,9 +357,8 @@ NEML2_CAPI int32_t neml2_call_bind_input_derivative(neml2_call *call, const char
  * that they had when neml2_call_run() was called.
  *
  * An array of any role may be on the device, and a report. Not there, and refused by name: adjoints that are sums over the
- * points, NEML2_REPORT_RESCUE_SOLVES, and what the kernels of a text do not give. Points whose increments would be cut into
- * substeps are NEML2_NOT_CONVERGED, with a suggested cut. Steps and solves (neml2_call_run_steps(), neml2_solve_begin_call())
- * are for arrays of the host.
+ * points, NEML2_REPORT_RESCUE_SOLVES, and what the kernels of a text do not give. Steps and solves (neml2_call_run_steps(),
+ * neml2_solve_begin_call()) are for arrays of the host.
  * ------------------------------------------------------------------------------------------- */
 
 /** Kinds of pointers to arrays: an address on the device (on CUDA; on OpenCL of shared virtual memory), or a cl_mem

@@ -14,7 +14,6 @@
 #include "capi/base/interrupt.h"
 #include "capi/base/log.h"
 #include "capi/evaluation/chunks.h"
-#include "capi/evaluation/cut_points.h"
 #include "capi/evaluation/plan.h"
 
 namespace neml2_capi::accelerator {
@@ -43,7 +42,7 @@ std::string text_of(const model::Model& model, const Sizes& sizes, const graph::
     refuse(NEML2_ERROR_UNSUPPORTED,
            join("The artifact has no kernels in the language of the device: there is no ", place.string()));
   const std::string expected =
-      join("// neml2_capi 2: ", sizes.inputs, " inputs, ", sizes.parameters, " parameters, ", sizes.outputs,
+      join("// neml2_capi 3: ", sizes.inputs, " inputs, ", sizes.parameters, " parameters, ", sizes.outputs,
            " outputs, ", name_of(sizes.real), ", metadata ", archive::crc32(archive::read(metadata.file).value_or("")));
   const std::string_view first = std::string_view(*text).substr(0, text->find('\n'));
   if (first != expected && first != join(expected, values_alone))
@@ -70,12 +69,7 @@ bool has_text(const artifact::Metadata& metadata, const graph::Driver& driver) {
 }
 
 ByText::ByText(const model::Model& model, Device device)
-    : model_(model),
-      name_(device.str()),
-      compiled_(model.metadata()),
-      cuts_(model::may_cut(model.metadata())),
-      writer_(model),
-      sizes_(model) {
+    : model_(model), name_(device.str()), compiled_(model.metadata()), writer_(model), sizes_(model) {
   const graph::Driver& driver = graph::driver_of(device);
   const std::string text = text_of(model, sizes_, driver);
   derives_ = !text.substr(0, text.find('\n')).ends_with(values_alone);
@@ -97,8 +91,6 @@ bool ByText::gives(const model::Request& request, const Options& options) const 
   if (!derives_ && needs_tangent(request))
     refuse("derivatives", "give derivatives of this model, whose text has values alone",
            "Ask for outputs (build-kernels told why)");
-  if (cuts_ && request.sums)
-    refuse("adjoints", "add sums over points whose increments are cut", "Bind an adjoint for each point");
   if (request.history) refuse("collect_history", "report the residuals of iterations", "Leave that report out");
   if (model_.variables(Kind::unknown).empty()) return true;
   if (options.whole_batch())
@@ -159,22 +151,12 @@ void ByText::finish(Batch& batch, const model::Plan& plan, const model::Bindings
                     model::Tally& tally) const {
   if (!batch.is_under_way()) return;
   model::Chunk& chunk = workspace.chunk;
-  model::Bindings& arrays = workspace.bindings = bindings;
-  if (cuts_) {  // failed points are not done
-    arrays.mark_failed = false;
-    arrays.unknowns = nullptr;
-  }
-  const model::Derived derived = batch.end(arrays, plan.threads(), chunk);
+  const model::Derived derived = batch.end(bindings, plan.threads(), chunk);
   if (log::on(log::Channel::model, log::Level::debug))
     log::write(log::Channel::model, log::Level::debug, name_, ": ", chunk.points, " points took ",
                log::scientific(batch.seconds()), " s on the device");
-  writer_.write(chunk, arrays, derived);
+  writer_.write(chunk, bindings, derived);
   tally.note(chunk.non_finite);
-  if (cuts_) {
-    Vector<std::int32_t> status = chunk.reports.status;
-    const model::Range points{chunk.begin, chunk.points};
-    return cut_failed(plan, bindings, points, {reinterpret_cast<char*>(status.data()), 1}, writer_, workspace, tally);
-  }
   tally.add(chunk.reports.status, chunk.reports.iterations, chunk.reports.residual_norm, chunk.begin);
   chunk.release_values();
 }

@@ -53,7 +53,6 @@ class ByText final : public model::Route {
   const model::Model& model_;
   const std::string name_;         // "opencl:0"
   const model::Options compiled_;  // of the artifact
-  const bool cuts_;                // the increments of points that fail on the device, on the host
   const model::ThroughSegments writer_;
   const Sizes sizes_;
   std::shared_ptr<const graph::OpenDevice> device_;

@@ -7,7 +7,6 @@
 #include "capi/base/error.h"
 #include "capi/base/log.h"
 #include "capi/evaluation/chunks.h"
-#include "capi/evaluation/cut_points.h"
 #include "capi/evaluation/results.h"
 #include "capi/evaluation/sums.h"
 
@@ -36,9 +35,7 @@ std::unique_ptr<const kernels::Engine> engine_for(const Model& model, const kern
   return engine->exists() ? std::move(engine) : nullptr;
 }
 
-Lanes::Lanes(const Model& model, std::shared_ptr<const Route> substeps) : model_(model) {
-  if (may_cut(model.metadata())) substeps_ = std::move(substeps);
-  engine_ = engine_for(model, nullptr);
+Lanes::Lanes(const Model& model) : model_(model), engine_(engine_for(model, nullptr)) {
   if (!engine_) return;
   if (const std::string& reason = engine_->reason({}); !reason.empty())
     log::write(log::Channel::model, log::Level::warning, model.metadata().leaf.string(),
@@ -57,10 +54,7 @@ kernels::Asked Lanes::asked_of(const Request& request) const {
 std::string Lanes::reason_against(const Request& request, const Options& options) const {
   if (!engine_) return "The model has no kernels that it could run on. Make them: neml2-capi compile INPUT.i";
   if (options.whole_batch()) return "A batch that converges as a whole does not run in lanes. Set convergence = point.";
-  if (substeps_ && request.sums)
-    return "Sums over points do not run in lanes if increments are cut. Bind an adjoint for each point.";
-  if (request.slopes && (substeps_ || asked_of(request).products))
-    return "Derivatives of inputs do not run in lanes beside products, or if increments are cut.";
+  if (request.slopes && asked_of(request).products) return "Derivatives of inputs do not run in lanes beside products.";
   return engine_->reason(asked_of(request));
 }
 
@@ -78,33 +72,22 @@ Route::ChunkSize Lanes::chunk_size(const Options& options, const Request& reques
 
 void Lanes::run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace& workspace,
                 Tally& tally) const {
-  const bool cuts = substeps_ && !plan.options().is_rescue();
-  const bool iterates_wanted = bindings.unknowns && !cuts;
-  PointRows iterates(range.begin, range.points), own_status(range.begin, range.points);
+  PointRows iterates(range.begin, range.points);
   std::optional<Sums> sums;
   if (plan.request().sums) sums.emplace(model_, bindings, range.begin, range.points);
   const Bindings* arrays = &bindings;
-  if (iterates_wanted || cuts || sums) {
+  if (bindings.unknowns || sums) {
     Bindings& own = workspace.bindings = bindings;
     arrays = &own;
-    if (iterates_wanted)
+    if (bindings.unknowns)
       for (const Variable& unknown : model_.variables(Kind::unknown))
         own.iterates.push_back(iterates.add(unknown, true));
     if (sums) sums->replace(own);
-    Points& status = own.report[NEML2_REPORT_STATUS];
-    if (cuts && !status.data) status = own_status.add(Variable{"", "", DType::int32, {}, 0}, false);
-    own.mark_failed = bindings.mark_failed && !cuts;
   }
   newton::Settings rules = plan.options().newton();
   rules.step_tol = plan.options().substep_del_tol();
   Counts counts;
   engine_->run(*arrays, rules, asked_of(plan.request()), range.begin, range.begin + range.points, counts);
-  if (cuts) tally.note(counts.non_finite);
-  if (cuts) {
-    Points status = arrays->report[NEML2_REPORT_STATUS];
-    status.data = point(status, range.begin, sizeof(std::int32_t));
-    return cut_failed(plan, bindings, range, status, *substeps_, workspace, tally);
-  }
   const Tally own(counts);
   tally.add(own);
   if (bindings.unknowns && own.worst() > NEML2_NON_FINITE) write_iterates(model_, bindings, range, iterates);

@@ -14,9 +14,8 @@ std::unique_ptr<const kernels::Engine> engine_for(const Model& model, const kern
 
 class Lanes final : public Route {
  public:
-  // If there are no kernels, it gives nothing. The model must outlive it. `substeps` is the route of points that fail
-  // in one step, of models that may cut it.
-  Lanes(const Model& model, std::shared_ptr<const Route> substeps);
+  // If there are no kernels, it gives nothing. The model must outlive it.
+  explicit Lanes(const Model& model);
 
   bool solves() const override { return !model_.variables(Kind::unknown).empty(); }
   bool takes_slopes() const override { return true; }
@@ -32,7 +31,6 @@ class Lanes final : public Route {
   std::string reason_against(const Request& request, const Options& options) const;
 
   const Model& model_;
-  std::shared_ptr<const Route> substeps_;          // null if nothing is cut
   std::unique_ptr<const kernels::Engine> engine_;  // null if there are no kernels
 };
 

@@ -30,7 +30,7 @@ std::int64_t Route::end_of_range(const Options&, const Bindings& bindings, std::
 
 Routes::Routes(std::shared_ptr<const Model> model) : model_(std::move(model)) {
   auto segments = std::make_shared<const ThroughSegments>(*model_);
-  routes_.push_back(std::make_shared<const Lanes>(*model_, segments));
+  routes_.push_back(std::make_shared<const Lanes>(*model_));
   if (OnePackage::evaluates(*model_)) routes_.push_back(std::make_shared<const OnePackage>(*model_, *segments));
   routes_.push_back(std::move(segments));
 }
@@ -46,7 +46,7 @@ const Route& Routes::choose(const Request& request, const Options& options) cons
   if (request.slopes && !routes_[i]->takes_slopes())
     throw Error(
         NEML2_ERROR_UNSUPPORTED, "derivatives",
-        "Derivatives of inputs are taken by kernels alone, without substeps, views, hypotheses and schedulers, and "
+        "Derivatives of inputs are taken by kernels alone, without views, hypotheses and schedulers, and "
         "not beside products with tangents or cotangents. Compile the model with --kernels auto, or unbind them.");
   return *routes_[i];
 }

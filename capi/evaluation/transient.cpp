@@ -32,7 +32,8 @@ Transient::Transient(const Plan& plan, const Bindings& first)
     add_histories();
     add_guesses();
     add_slopes();
-    if (!first_.slopes.empty()) add_solutions();
+    // A solution of parts of an increment is no solution of the whole.
+    if (!first_.slopes.empty() && !plan_.model().cuts_increments()) add_solutions();
   }
   add_places();
   plan_.check(first_);

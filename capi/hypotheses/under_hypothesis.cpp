@@ -4,7 +4,6 @@
 
 #include "capi/base/error.h"
 #include "capi/evaluation/chunks.h"
-#include "capi/evaluation/cut_points.h"
 #include "capi/evaluation/lanes.h"
 #include "capi/evaluation/plan.h"
 #include "capi/evaluation/sums.h"
@@ -37,7 +36,7 @@ Tally evaluate(FreeSolve solve, const kernels::Engine* lanes) {
 UnderHypothesis::UnderHypothesis(std::shared_ptr<const Routes> law, std::unique_ptr<const Reduction> reduction)
     : law_(std::move(law)), reduction_(std::move(reduction)) {
   const Model& model = law_->model();
-  if (model.dtype() == DType::float64 && !model.is_around_another() && !may_cut(model.metadata()))
+  if (model.dtype() == DType::float64 && !model.is_around_another())
     lanes_ = engine_for(model, &reduction_->condensation());
 }
 

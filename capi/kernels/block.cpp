@@ -6,6 +6,7 @@
 
 #include "capi/kernels/free_solve_in_lanes.h"
 #include "capi/kernels/gather_in_lanes.h"
+#include "capi/kernels/parts_in_lanes.h"
 #include "capi/kernels/reports_in_lanes.h"
 #include "capi/kernels/scatter_in_lanes.h"
 
@@ -83,6 +84,7 @@ class Block {
       });
     else
       for (const Step& step : walk.steps) {
+        if (step.parts) (blocks.begin_whole(*step.parts), ...);
         (blocks.scratch().run_forward(step), ...);
         (blocks.scratch().copy(step.pack), ...);
         (blocks.scratch().copy(step.guess), ...);
@@ -91,6 +93,7 @@ class Block {
           (blocks.unpack(*step.implicit), ...);
         }
         if (step.chain) (blocks.chains().derive(*step.chain), ...);
+        if (step.parts) (blocks.cut(step), ...);
       }
     (blocks.finish(counts), ...);
   }
@@ -162,6 +165,31 @@ class Block {
     if (any(report_.failed)) mark_failed(system, __builtin_convertvector(report_.failed, Mask<T>));
   }
 
+  void begin_whole(const CutIncrement& parts) {
+    scratch().copy(parts.whole);
+    before_ = report_;
+  }
+
+  // Cuts the increments of lanes in which a system was not solved; not in a rescue, which begins at the end of the increment.
+  void cut(const Step& step) {
+    if (!any(report_.failed) || walk_.rules.in_rescue) return;
+    const Implicit& system = *step.implicit;
+    InParts<T> parts(step, scratch(), report_, before_, points_.trace(system));
+    parts.run(
+        [&](const WideMask<T>& open) {
+          scratch().run_forward(step);
+          scratch().copy(step.pack);
+          scratch().copy(step.guess);
+          Newton<T> newton(system, scratch(), walk_.rules, report_, nullptr);
+          newton.of_part(open);
+          newton.prepare();
+          Newton<T>::run(newton);
+          scratch().copy(system.unpack);
+        },
+        [&](const List<Product>& products) { chains().derive(*step.chain, products); });
+    unpack(system);
+  }
+
   void take_guesses(const Implicit& system) {
     scratch().copy(system.iterates);
     for (std::int64_t i = 0; i < system.parts; ++i) {
@@ -186,7 +214,8 @@ class Block {
   const Walk& walk_;
   PointsInLanes<T> points_;
   BlockReport<T> report_;
-  bool has_factors_ = false;  // the kernel of the Newton step has the factors of the last Jacobian
+  newton::Report<InLanes<T>> before_;  // a system whose increment may be cut
+  bool has_factors_ = false;           // the kernel of the Newton step has the factors of the last Jacobian
   Gather<T> gather_;
   const bool is_explicit_;  // the steps give values alone
   bool is_reported_ = false;

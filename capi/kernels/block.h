@@ -70,6 +70,8 @@ struct Trace {
   std::int64_t converged, iterations;  // the most of any point
   std::int64_t failed, status;         // the first point that failed, or -1
   double norm;                         // its |r|
+  // Points whose increments were cut, those that failed all the same; how often one was halved at most.
+  std::int64_t cut = 0, given_up = 0, deepest = 0;
 };
 
 // A block of derivatives (rows, columns), whose rows are `stride` vectors apart, times directions (columns, count), added
@@ -86,7 +88,7 @@ struct Product {
 // The unknowns that make a residual vanish. As packages return it, the residual is -r.
 struct Implicit {
   std::int64_t number = 0;  // among the systems of the model
-  bool is_cut = false;      // if a point fails, substeps follow
+  bool is_cut = false;      // if a point fails, its increment is cut
   std::int64_t unknowns = 0;
   std::int64_t first_part = 0, parts = 0;  // among the unknowns of the model
   Run system;                              // the Jacobian, in blocks, and the residual at `u`
@@ -107,6 +109,41 @@ struct Adjoint {
   At from, to;
 };
 
+// A value between two ends of an increment, in a part of it: at the part's begin or end. From nowhere, its share by the width
+// of the part.
+struct Between {
+  enum class Place { begin, end, width };
+  At from, to;
+  Place at;
+  At made;
+  std::int64_t components;  // with `count` directions each, if it is of these
+};
+
+// Givens of an implicit segment in a part of the increment.
+struct CutIncrement {
+  std::int64_t levels = 0;  // how often an increment may be halved
+  List<Move> whole = {};    // what they are in the whole increment
+  List<Between> moving = {};
+  List<Move> states = {};  // solutions that become old states of the next part
+  At solution = nowhere;   // of lanes that are done
+};
+
+// Directions (rows, count) of a given as a matrix: from `at`, and columns of the unit matrix added.
+struct Spread {
+  At at, to;
+  std::int64_t rows, begin, units, first;  // `units` rows from `begin` on have them, in columns from `first` on
+};
+
+// The same as CutIncrement of directions.
+struct DirectionsInParts {
+  List<Spread> begins = {};   // of old states
+  List<Spread> spreads = {};  // of ends of the increment
+  List<Between> moving = {};
+  List<Product> products = {};
+  List<Move> states = {};
+  At solution = nowhere;
+};
+
 // Effect of a segment on `count` directions, by the chain rule.
 struct Chain {
   List<Run> operators = {};
@@ -118,6 +155,7 @@ struct Chain {
   At solved = nowhere;     // room for the solutions, if the kernel of the Newton step keeps its factors
   List<Move> unpack = {};  // what follows for unknowns that stand in pieces
   std::int64_t count = 0;
+  DirectionsInParts parts = {};  // if the increment of the system may be cut
 };
 
 // A segment: a forward one is `run` alone; of an implicit one that is the predictor.
@@ -128,6 +166,7 @@ struct Step {
   Move feedback = {};  // between two passes
   List<Move> pack = {}, guess = {};
   const Implicit* implicit = nullptr;
+  const CutIncrement* parts = nullptr;
   const Chain* chain = nullptr;    // if derivatives are wanted
   const Chain* of_free = nullptr;  // of what depends on the free components, by these
 };

@@ -45,6 +45,13 @@ class Chains {
       for (const Part& part : links.unknowns)
         if (!part.is_whole()) rooms[part.name] = layout.place(part.size() * most).at;
       rooms_.push_back(std::move(rooms));
+      rooms_of_parts_.emplace_back();
+      if (links.roles.empty()) continue;
+      rooms_of_parts_.back()[""] = {layout.place(links.system->unknowns * most).at, nowhere};
+      for (const artifact::Substep& given : links.roles) {
+        const std::int64_t size = layout.value(given.name).components * most;
+        rooms_of_parts_.back()[given.name] = {layout.place(size).at, layout.place(size).at};
+      }
     }
     direct_ = layout.links.size() == 1 && !layout.links.front().system;
     if (sited && (!direct_ || asked.products || asked.slopes))
@@ -142,6 +149,14 @@ class Chains {
     Chain chain;
     std::vector<Move> zeros, unpack;
     std::vector<Product> products;
+    // In parts of the increment.
+    std::vector<Spread> begins, spreads;
+    std::vector<Between> moving;
+    std::vector<Product> of_parts;
+    std::vector<Move> states;
+  };
+  struct RoomsInPart {
+    At own, partner;
   };
 
   struct Plan {
@@ -210,7 +225,8 @@ class Chains {
       Matrix result;
       (plan_.count == 1 ? result.columns : result.rows) = places(model::Part::jvp)[i].components;
       result.row_stride = plan_.count;
-      if (const At at = direction_of(metadata_.outputs[i].name).at; at != nowhere) result.at = at + number_of(i);
+      if (const At at = direction_of(metadata_.outputs[i].name, plan_.of_values).at; at != nowhere)
+        result.at = at + number_of(i);
       add(result, model::Part::jvp, i);
     }
   }
@@ -272,28 +288,19 @@ class Chains {
       Pushed& pushed = plan.pushed[i];
       std::map<std::string, Direction> made;
       for (const Local& local : links.locals) {
-        const auto& from = local.of_parameter ? plan.of_parameters : plan.of_values;
-        const auto found = from.find(local.input);
-        if (found == from.end() || found->second.zero() || local.rows == 0) continue;
-        const Direction& direction = found->second;
-        const bool dense = direction.at != nowhere;
-        const std::int64_t begin = std::max(local.column, direction.begin),
-                           end = std::min(local.column + local.columns, direction.begin + direction.count),
-                           columns = direction.first < 0 ? 0 : end - begin;
-        if (!dense && columns <= 0) continue;
+        const Direction direction = direction_of(local.input, local.of_parameter ? plan.of_parameters : plan.of_values);
+        if (direction.zero() || local.rows == 0) continue;
         const At room = rooms_[i].at(local.output);
+        const std::size_t before = pushed.products.size();
+        push(local, direction, count, room, pushed.products);
+        if (pushed.products.size() == before) continue;
         if (!links.system && made[local.output].zero()) {
           made[local.output] = {room};
           pushed.zeros.push_back({nowhere, room, local.rows * count});
         }
-        const auto push = [&](std::int64_t column, std::int64_t width, At at, std::int64_t first) {
-          pushed.products.push_back({local.block + column - local.column, local.stride, local.rows, width, at, first,
-                                     room + local.row * count});
-        };
-        if (dense) push(local.column, local.columns, direction.at + local.column * count, 0);
-        if (columns > 0) push(begin, columns, nowhere, direction.first + begin - direction.begin);
       }
       if (links.system) push_through(links, rooms_[i], count, pushed, made);
+      if (pushed.chain.system && !links.roles.empty()) push_in_parts(plan, i, made, pushed);
       for (const auto& [name, direction] : made) plan.of_values[name] = direction;
       pushed.chain.operators = list(links.operators);
       pushed.chain.expand = list(links.expand);
@@ -303,6 +310,56 @@ class Chains {
       pushed.chain.count = count;
       layout_.steps[i].*chain = &pushed.chain;
     }
+  }
+
+  // Adds the products of a block with the directions of its input to a room.
+  static void push(const Local& local, const Direction& direction, std::int64_t count, At room,
+                   std::vector<Product>& products) {
+    const std::int64_t begin = std::max(local.column, direction.begin),
+                       end = std::min(local.column + local.columns, direction.begin + direction.count),
+                       columns = direction.first < 0 ? 0 : end - begin;
+    const auto add = [&](std::int64_t column, std::int64_t width, At at, std::int64_t first) {
+      products.push_back(
+          {local.block + column - local.column, local.stride, local.rows, width, at, first, room + local.row * count});
+    };
+    if (direction.at != nowhere) add(local.column, local.columns, direction.at + local.column * count, 0);
+    if (columns > 0) add(begin, columns, nowhere, direction.first + begin - direction.begin);
+  }
+
+  // The directions of givens and unknowns in a part of the increment.
+  void push_in_parts(const Plan& plan, std::size_t i, const std::map<std::string, Direction>& made, Pushed& pushed) {
+    using Role = artifact::Substep::Role;
+    const Links& links = layout_.links[i];
+    const auto& rooms = rooms_of_parts_[i];
+    std::map<std::string, Direction> of_values = plan.of_values;
+    for (const artifact::Substep& given : links.roles) {
+      const Direction own = direction_of(given.name, plan.of_values),
+                      partner = direction_of(given.partner, plan.of_values);
+      const std::int64_t size = layout_.value(given.name).components;
+      const auto [to, other] = rooms.at(given.name);
+      const auto spread = [&](std::vector<Spread>& list, const Direction& direction, At at) {
+        list.push_back(
+            {direction.at, at, size, direction.begin, direction.first < 0 ? 0 : direction.count, direction.first});
+      };
+      const bool is_force = given.role == Role::old_force || given.role == Role::force;
+      if (given.role != Role::old_state && own.zero() && (partner.zero() || !is_force)) continue;
+      of_values[given.name] = {to};
+      if (given.role == Role::old_state) {
+        spread(pushed.begins, own, to);
+        pushed.states.push_back({made.at(given.partner).at, to, size * plan.count});
+        continue;
+      }
+      spread(pushed.spreads, own, to);
+      if (is_force) spread(pushed.spreads, partner, other);
+      pushed.moving.push_back(is_force ? between(given, to, other, {to, size})
+                                       : Between{nowhere, to, Between::Place::width, to, size});
+    }
+    for (const Local& local : links.locals)
+      if (local.rows > 0)
+        push(local, direction_of(local.input, local.of_parameter ? plan.of_parameters : of_values), plan.count,
+             rooms_[i].at(""), pushed.of_parts);
+    pushed.chain.parts = {list(pushed.begins),   list(pushed.spreads), list(pushed.moving),
+                          list(pushed.of_parts), list(pushed.states),  rooms.at("").own};
   }
 
   // The directions of the unknowns of a system, side by side in its room until they are solved for.
@@ -352,14 +409,14 @@ class Chains {
     return nowhere;
   }
 
-  Direction direction_of(const std::string& name) const {
-    const auto it = plan_.of_values.find(name);
-    return it == plan_.of_values.end() ? Direction{} : it->second;
+  static Direction direction_of(const std::string& name, const std::map<std::string, Direction>& directions) {
+    const auto it = directions.find(name);
+    return it == directions.end() ? Direction{} : it->second;
   }
 
   // The columns of an input in the derivatives of an output; nowhere if they are zero.
   At columns_of(const By& by, std::size_t i) const {
-    const At out = direction_of(by.pairs[i].output).at;
+    const At out = direction_of(by.pairs[i].output, plan_.of_values).at;
     const auto& columns = &by == &parameters_ ? plan_.parameter_columns : plan_.input_columns;
     const auto column = columns.find(by.pairs[i].input);
     return out != nowhere && column != columns.end() ? out + column->second : nowhere;
@@ -419,9 +476,10 @@ class Chains {
   bool direct_ = false;
   std::vector<std::map<std::string, At>> rooms_;  // by segment and output: for directions; of an implicit one, for all
   std::array<Places, 10> places_;                 // by part: of arrays of derivatives
-  Places seeds_;                                  // by input
-  Places slopes_, moving_;                        // by input: as they are given, and as columns
-  std::vector<std::size_t> bound_, planned_;      // which arrays there are: 0 or 1
+  std::vector<std::map<std::string, RoomsInPart>> rooms_of_parts_;  // by segment and given; of the solution by ""
+  Places seeds_;                                                    // by input
+  Places slopes_, moving_;                                          // by input: as they are given, and as columns
+  std::vector<std::size_t> bound_, planned_;                        // which arrays there are: 0 or 1
   Plan plan_, free_;
 };
 

@@ -15,17 +15,19 @@ class ChainsInLanes {
   ChainsInLanes(const Walk& walk, const Scratch<T>& scratch, bool& has_factors)
       : walk_(walk), scratch_(scratch), has_factors_(has_factors) {}
 
-  void derive(const Chain& chain) const {
-    assemble(chain);
+  void derive(const Chain& chain) const { derive(chain, chain.products); }
+  void derive(const Chain& chain, const List<Product>& products) const {
+    assemble(chain, products);
     if (chain.system && chain.count > 0) solve_sensitivity(chain);
     scratch_.copy(chain.unpack);
   }
 
-  void assemble(const Chain& chain) const {
+  void assemble(const Chain& chain) const { assemble(chain, chain.products); }
+  void assemble(const Chain& chain, const List<Product>& products) const {
     for (const Run& run : chain.operators) scratch_.call(run);
     scratch_.copy(chain.expand);
     scratch_.copy(chain.zeros);
-    for (const Product& product : chain.products) scratch_.push_forward(product, chain.count);
+    for (const Product& product : products) scratch_.push_forward(product, chain.count);
   }
 
   // Solves for directions `from`, if the kernel of the Newton step cannot, with row pivoting. A direction is a Newton step

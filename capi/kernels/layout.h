@@ -46,6 +46,13 @@ struct Local {
   std::int64_t stride = 0, rows = 0, columns = 0, column = 0;
 };
 
+// A force at an end of a part of the increment, from both ends of the whole.
+inline Between between(const artifact::Substep& force, At own, At partner, const Place& made) {
+  const bool is_old = force.role == artifact::Substep::Role::old_force;
+  return {is_old ? own : partner, is_old ? partner : own, is_old ? Between::Place::begin : Between::Place::end, made.at,
+          made.components};
+}
+
 // The derivatives that a segment has.
 struct Links {
   std::vector<Run> operators;
@@ -53,6 +60,8 @@ struct Links {
   std::vector<Local> locals;
   const Implicit* system = nullptr;
   std::vector<Part> unknowns;  // of the system
+  // If its increment may be cut: the givens that change with its parts, and what solutions they become or the other ends of.
+  std::vector<artifact::Substep> roles;
 };
 
 class Layout {
@@ -274,6 +283,8 @@ class Layout {
     const std::string& who = segment.residual_package;
     if (segment.jacobian_package.empty()) refuse(who, "it has no Jacobian");
     Step step;
+    CutIncrement parts{.levels = segment.max_substepping_level};
+    const std::map<std::string, Place> wholes = begin_parts(segment, parts);
     predict(segment, step);
 
     Implicit system;
@@ -344,7 +355,44 @@ class Layout {
     system.unpack = memory.keep(unpack);
     system.iterates = memory.keep(iterate);
     step.implicit = links.back().system = memory.keep(std::vector<Implicit>{system}).items;
+    if (system.is_cut) step.parts = end_parts(wholes, system.unknowns, parts);
     steps.push_back(step);
+  }
+
+  // Gives the givens of a segment places of their own for a part of the increment. Returns the places of the whole's.
+  std::map<std::string, Place> begin_parts(const artifact::ImplicitSegment& segment, CutIncrement& parts) {
+    using Role = artifact::Substep::Role;
+    std::map<std::string, Place> wholes, of_part;
+    std::vector<Move> whole;
+    std::vector<Between> moving;
+    for (const artifact::Substep& given : segment.substeps) {
+      if (given.role == Role::fixed) continue;
+      const Place from = value(given.name), made = place(from.components);
+      links.back().roles.push_back(given);
+      wholes[given.name] = from;
+      of_part[given.name] = made;
+      whole.push_back({from.at, made.at, made.components});
+      if (given.role == Role::increment)
+        moving.push_back({nowhere, from.at, Between::Place::width, made.at, made.components});
+      else if (given.role != Role::old_state)
+        moving.push_back(between(given, from.at, value(given.partner).at, made));
+    }
+    for (const auto& [name, place] : of_part) values[name] = place;
+    parts.whole = memory.keep(whole);
+    parts.moving = memory.keep(moving);
+    return wholes;
+  }
+
+  const CutIncrement* end_parts(const std::map<std::string, Place>& wholes, std::int64_t unknowns,
+                                CutIncrement& parts) {
+    std::vector<Move> states;
+    for (const artifact::Substep& given : links.back().roles)
+      if (given.role == artifact::Substep::Role::old_state)
+        states.push_back(whole(value(given.partner), value(given.name), given.name));
+    for (const auto& [name, place] : wholes) values[name] = place;
+    parts.states = memory.keep(states);
+    parts.solution = place(unknowns).at;
+    return memory.keep(std::vector<CutIncrement>{parts}).items;
   }
 
   static At sized(const Place& from, const Part& part) {

@@ -28,9 +28,11 @@ struct BlockReport : newton::Report<InLanes<T>> {
   WideMask<T> lost{};         // lanes whose solve failed for what they were given: their results are NaN
   double* history = nullptr;  // of the first lane; null: not wanted
   std::int64_t history_stride = 0;
-  std::int64_t begin = 0;  // the point of the first lane
-  int used = width<T>;     // lanes with a point of their own
-  WideMask<T> failed{};    // lanes in which the last system was not solved
+  std::int64_t begin = 0;            // the point of the first lane
+  int used = width<T>;               // lanes with a point of their own
+  WideMask<T> failed{};              // lanes in which the last system was not solved
+  newton::Report<InLanes<T>> own{};  // of that system
+  Wide<T> initial{};                 // its |r| at the guess
 
   BlockReport() : newton::Report<InLanes<T>>{{}, {}, {}, InLanes<T>::number(1.0)} {}
   bool has_failed(int l) const { return this->status[l] > newton::non_finite; }
@@ -48,6 +50,12 @@ class Newton {
   Newton(const Implicit& system, const Scratch<T>& scratch, const newton::Settings& settings, BlockReport<T>& block,
          Trace* trace)
       : s_(system), scratch_(scratch), settings_(settings), block_(block), trace_(trace), n_(system.unknowns) {}
+
+  // A solve of a part of the increment in some lanes: the block's report is not added to.
+  void of_part(const WM& lanes) {
+    lanes_ = lanes;
+    is_part_ = true;
+  }
 
   // Prepares the kernels for what is given.
   void prepare() const {
@@ -145,7 +153,7 @@ class Newton {
   }
 
   void start() {
-    active_ = ~WM{};  // lanes without a point of their own do what the last one does
+    active_ = lanes_;
     if (!s_.is_cut) settled_ = ~WM{};
     start_history();
     norm_ = initial_ = norm_of_guess();
@@ -292,6 +300,9 @@ class Newton {
   void tell() {
     if (goes_on_) note(active_, settings_.miters - 1);
     block_.failed = report_.status != newton::ok;
+    block_.own = report_;
+    block_.initial = initial_;
+    if (is_part_) return;
     const W cut = Rules::suggested_cut(initial_, report_.residual_norm);
     set_where(block_.failed, report_.suggested_cut, cut);
     block_.add(report_);
@@ -304,7 +315,8 @@ class Newton {
   BlockReport<T>& block_;
   Trace* const trace_;
   const std::int64_t n_;
-  bool has_reference_ = false, goes_on_ = true;
+  bool has_reference_ = false, goes_on_ = true, is_part_ = false;
+  WM lanes_ = ~WM{};  // those without a point of their own do what the last one does
   W norm_{}, initial_{}, reference_{};
   WM active_{}, singular_{}, settled_{};
   newton::Report<InLanes<T>> report_{InLanes<T>::status(NEML2_NOT_CONVERGED), {}, {}, InLanes<T>::number(1.0)};

@@ -33,7 +33,8 @@ void SolveLog::write(const std::vector<std::string>& systems, std::int64_t first
       end.singular = trace.status == NEML2_SINGULAR;
       end.norm = trace.norm;
     }
-    newton::tell_end(owner, points, end);
+    if (log::on(log::Channel::newton, log::Level::info)) newton::tell_end(owner, points, end);
+    if (trace.cut > 0) newton::tell_cuts(owner, points, {trace.cut, trace.given_up, trace.deepest});
   }
 }
 

@@ -111,8 +111,9 @@ void Workspace::run(const model::Bindings& arrays, const newton::Settings& rules
   walk.increments = list(increments_);
   walk.steps = list(layout_.steps);
   std::optional<SolveLog> solve_log;
-  if (!layout_.systems.empty() && log::on(log::Channel::newton, log::Level::info))
-    walk.traces = solve_log.emplace(layout_.systems.size(), rules).traces();
+  const bool is_told =
+      log::on(log::Channel::newton, log::Level::info) || log::on(log::Channel::substep, log::Level::info);
+  if (!layout_.systems.empty() && is_told) walk.traces = solve_log.emplace(layout_.systems.size(), rules).traces();
   for (; walk.begin < end; walk.begin = walk.end) {
     if (walk.begin > begin) interrupt::check();
     walk.end = std::min(walk.begin + MOST_POINTS, end);

@@ -294,6 +294,13 @@ Derivatives Model::compiled_derivatives(Kind kind, const std::vector<artifact::P
   return derivatives;
 }
 
+bool Model::cuts_increments() const {
+  return std::ranges::any_of(metadata_.segments, [](const artifact::Segment& segment) {
+    const auto* implicit = std::get_if<artifact::ImplicitSegment>(&segment);
+    return implicit && implicit->max_substepping_level > 0;
+  });
+}
+
 void Model::note_batches() {
   for (const auto& segment : segments_) {
     for (const Package* package : segment->packages()) {

@@ -122,7 +122,9 @@ class Model {
   std::size_t num_values() const { return num_values_; }
   // Tells whether derivatives by parameters need derivatives by values: what a parameter does to one segment goes on
   // through the values of the next.
-  bool carries_parameters() const { return segments_.size() > 1; }
+  bool carries_parameters() const { return segments_.size() > 1 || cuts_increments(); }
+  // Tells whether a segment may cut the increment of a point.
+  bool cuts_increments() const;
   const std::vector<std::size_t>& values_of(Kind kind) const { return values_of_[static_cast<std::size_t>(kind)]; }
 
   // Return the number of points that is compiled in, and the package that has it; 0 if any will do.

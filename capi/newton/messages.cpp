@@ -25,4 +25,10 @@ void tell_end(const Owner& owner, std::int64_t points, const End& end) {
              " converged, in at most ", end.iterations, " iterations", failure);
 }
 
+void tell_cuts(const Owner& owner, std::int64_t points, const Cuts& cuts) {
+  log::write(Channel::substep, Level::info, owner.str(points), ": ", cuts.points,
+             " needed parts of the increment, down to 1/", std::int64_t{1} << cuts.deepest, "; ", cuts.failed,
+             " could not be solved");
+}
+
 }  // namespace neml2_capi::newton

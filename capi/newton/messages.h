@@ -21,4 +21,10 @@ struct End {
 };
 void tell_end(const Owner& owner, std::int64_t points, const End& end);
 
+// Increments that were cut: how many, those that failed all the same, and how often one was halved at most.
+struct Cuts {
+  std::int64_t points = 0, failed = 0, deepest = 0;
+};
+void tell_cuts(const Owner& owner, std::int64_t points, const Cuts& cuts);
+
 }  // namespace neml2_capi::newton

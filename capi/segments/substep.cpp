@@ -6,6 +6,7 @@
 
 #include "capi/base/error.h"
 #include "capi/base/log.h"
+#include "capi/newton/messages.h"
 #include "capi/segments/implicit.h"
 #include "capi/tensor/rows.h"
 
@@ -63,10 +64,7 @@ class Substepping {
     Rows all(static_cast<std::size_t>(chunk_.points));
     std::iota(all.begin(), all.end(), 0);
     solve(0.0, 1.0, all, 0);
-    if (cut_ > 0)
-      log::write(log::Channel::substep, log::Level::info, owner().str(chunk_.points), ": ", cut_,
-                 " needed parts of the increment, down to 1/", std::int64_t{1} << deepest_, "; ", given_up_,
-                 " could not be solved");
+    if (cuts_.points > 0) newton::tell_cuts(owner(), chunk_.points, cuts_);
     Groups unknowns;
     for (const ValueGroup& group : segment_.unknowns()) {
       for (std::size_t i = 0; i < group.values().size(); ++i)
@@ -102,8 +100,8 @@ class Substepping {
     if (level > 0)
       log::write(log::Channel::substep, log::Level::debug, owner(rows.data()).str(std::ssize(rows)), ": ",
                  solved.size(), " solved from ", a, " to ", b, " of the increment");
-    deepest_ = std::max(deepest_, level);
-    if (level == 0) cut_ = std::ssize(failed);
+    cuts_.deepest = std::max(cuts_.deepest, level);
+    if (level == 0) cuts_.points = std::ssize(failed);
     if (!solved.empty()) {
       if (derivatives_) differentiate(a, b, at, converged, solved, span, level);
       accept(span, converged, solved);
@@ -195,7 +193,7 @@ class Substepping {
   void give_up(const Chunk& span, std::int64_t from, std::int64_t row, std::int32_t status) {
     accept(span, {from}, {row});
     reports_.fail(static_cast<std::size_t>(row), status);
-    ++given_up_;
+    ++cuts_.failed;
   }
 
   void note(const newton::Reports& found, const Rows& rows, std::int64_t level) {
@@ -245,8 +243,7 @@ class Substepping {
   Chunk solution_;      // holds the unknowns
   Vector<Tensor> old_;  // old states at the beginning of the next part
   Directions of_solution_, of_old_;
-  // Counts for the log: the points that failed in the whole increment, and at the last level; and the deepest level.
-  std::int64_t cut_ = 0, given_up_ = 0, deepest_ = 0;
+  newton::Cuts cuts_;  // for the log
 };
 
 }  // namespace

@@ -5,10 +5,12 @@ What each segment does to the columns of the inputs: directions stand side by si
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from neml2_capi.header.newton import LEAVE, Run, System
+from neml2_capi.header.parts import Parts
 from neml2_capi.header.statements import Place
 from neml2_capi.header.walk import Links, Local, Walk
 from neml2_capi.kernels.folder import KernelError
@@ -83,13 +85,13 @@ class Chains:
             self.columns = self._in_columns(links.system, known) if is_last else None
             self._text.begin(self.condition)
             if links.system:
-                made.update(self._through(links.system, known))
+                made.update(self._through(links.system, known, links))
             else:
                 rooms = {
                     x.output: self._text.place(f"d_{x.output}", x.rows * self.count)
                     for x in {x.output: x for x in known}.values()
                 }
-                self._add(known, rooms)
+                self._add(known, rooms, self._of)
                 made.update({name: Direction(room) for name, room in rooms.items()})
             self._text.end()
         self._of.update(made)
@@ -149,13 +151,15 @@ class Chains:
             text.end()
         text.end()
 
-    def _add(self, locals_: list[Local], rooms: dict[str, Place]) -> None:
-        """Products of blocks with directions, into rooms."""
+    def _add(
+        self, locals_: list[Local], rooms: dict[str, Place], of: Mapping[str, Direction]
+    ) -> None:
+        """Products of blocks with directions of values, into rooms."""
         text, count = self._text, self.count
         for room in rooms.values():
             text.copy(None, room)
         for local in locals_:
-            direction = self._of[local.input]
+            direction = of[local.input]
             to = rooms[local.output].from_(local.row * count, 0)
             block = f"{local.block.pointer}, {local.stride}, {local.rows}, {local.columns}"
             if direction.at:
@@ -165,11 +169,21 @@ class Chains:
                 to = to.from_(direction.first + local.column, 0)
                 text.line(f"push_unit({block}, {count}, {to.pointer});")
 
-    def _through(self, system: System, locals_: list[Local]) -> dict[str, Direction]:
+    def _through(self, system: System, known: list[Local], links: Links) -> dict[str, Direction]:
         """The directions of unknowns, by the implicit function theorem."""
         text, count, made = self._text, self.count, {}
         room = text.place(f"d_{system.name}", system.size * count)
-        self._add(locals_, {"": room})
+        of_parts: dict[str, Direction] = {}
+        if links.parts:
+            text.zeroed.add(room.array)
+            text.begin("if (level == 0)")
+        self._add(known, {"": room}, self._of)
+        if links.parts:
+            text.end("else")
+            of_parts = self._in_part(links.parts)
+            now = {**self._of, **of_parts}
+            self._add([x for x in links.locals if not _of(now, x.input).zero], {"": room}, now)
+            text.end()
         text.begin(f"for (int k = 0; k < {room.components}; ++k)")
         text.line(f"{room.array}[k] = -{room.array}[k];")
         text.end()
@@ -187,7 +201,45 @@ class Chains:
                     text.copy(piece, whole.from_(k * part.piece * count, part.piece * count))
                 at = whole
             made[part.name] = Direction(at)
+        for role in links.parts.roles if links.parts else ():
+            if role.role == "old_state":
+                text.copy(made[role.partner].at, _matrix(of_parts[role.name]))
         return made
+
+    def _in_part(self, parts: Parts) -> dict[str, Direction]:
+        """Writes the directions of what is given in a part of the increment."""
+        text, found = self._text, {}
+        for role in parts.roles:
+            own, size = _of(self._of, role.name), parts.wholes[role.name].components
+            partner = _of(self._of, getattr(role, "partner", ""))
+            is_state, is_force = role.role == "old_state", role.role.endswith("force")
+            if own.zero and not is_state and (partner.zero or not is_force):
+                continue
+            made = text.place(f"d_{role.name}_part", size * self.count)
+            found[role.name] = Direction(made)
+            if is_state:
+                text.zeroed.add(made.array)
+                text.begin("if (part == 0)")
+                self._spread(own, made, size)
+                text.end()
+                continue
+            self._spread(own, made, size)
+            if is_force:
+                other = text.place(f"d_{role.name}_other", size * self.count)
+                self._spread(partner, other, size)
+                parts.interpolate(role.role, made, other, made)
+            else:
+                entries = f"{made.pointer}, {made.components}"
+                text.line(f"scale({made.pointer}, narrowed(width), {entries});")
+        return found
+
+    def _spread(self, direction: Direction, to: Place, rows: int) -> None:
+        """Writes a direction as a matrix."""
+        if direction.first >= 0:
+            size = f"{rows}, {self.count}, {direction.first}"
+            self._text.line(f"spread_unit({to.pointer}, {size});")
+        else:
+            self._text.copy(direction.at, to)
 
     def _by_steps(self, system: System, step: Run, room: Place) -> None:
         """A direction is a Newton step more; with row pivoting if the pivots are not trusted.
@@ -232,6 +284,15 @@ class Chains:
             rows, columns = value.components, given.components
             found.append(Block(pair.output, pair.input, rows, columns, at, stride))
         return found
+
+
+def _of(directions: Mapping[str, Direction], name: str) -> Direction:
+    return directions.get(name, Direction())
+
+
+def _matrix(direction: Direction) -> Place:
+    assert direction.at
+    return direction.at
 
 
 def _names(pair: Any) -> tuple[str, str]:

@@ -92,7 +92,7 @@ class Face:
             value = "parameters[parameters_vary ? c * points + i : c]"
             load = f"  for (int c = 0; c < {law.parameters}; ++c) p[c] = {value};"
         else:
-            load = "  (void)parameters;\n  (void)parameters_vary;"
+            load = "  p[0] = 0;\n  (void)parameters;\n  (void)parameters_vary;"
         return {
             "name": Names(tuple(OF_CPP)).new(self.name),
             "head": "\n".join(self.head()),
@@ -150,7 +150,10 @@ def cpp(face: Face) -> str:
     members = [(v, values[: v.size]) for v, values in zip(face.parameters, stored, strict=True)]
     settings = [(t.replace("int64_t", "long long"), *rest) for t, *rest in face.settings()]
     load = [v.loaded("x", "in") for v in face.inputs]
-    load += [v.loaded("p", "constants") for v in face.parameters] or ["  (void)constants;"]
+    load += [v.loaded("p", "constants") for v in face.parameters] or [
+        "  p[0] = 0;",
+        "  (void)constants;",
+    ]
     return Template(_text("law.hpp")).substitute(
         face.common(),
         checksum=hashlib.sha256(functions.encode()).hexdigest()[:8],

@@ -42,9 +42,10 @@ _RULES = {
 #: What the walk declares, if it has the word.
 _VARIABLES = {
     "report": ("of_system",),
-    "int": ("status",),
+    "int": ("status", "level", "spent"),
+    "int64_t": ("part",),
     "mask": ("singular", "settled"),
-    "wide": ("norm", "first", "before", "slope", "alpha"),
+    "wide": ("norm", "first", "before", "slope", "alpha", "width", "whole_first"),
 }
 
 
@@ -82,6 +83,7 @@ def law_of(
             systems.append(links.system)
         if chains:
             chains.push(links, segment is described.segments[-1])
+        walk.end(links)
     sizes = [
         sum(math.prod(point_shape(v)) for v in of)
         for of in (model.inputs, model.parameters, model.outputs)

@@ -61,11 +61,17 @@ class System:
     #: The unknowns behind a step, if they do not take the place of those before at once.
     trial: Place | None
     search: Search | None
-    is_cut: bool
+    #: How often an increment may be halved.
+    levels: int
 
     @property
     def size(self) -> int:
         return self.u.components
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the increment of a point that fails is cut."""
+        return self.levels > 0
 
     def solve_by_pivoting(self, right: Place, sides: int) -> str:
         """The statement, which overwrites right-hand sides with solutions."""
@@ -112,10 +118,17 @@ class System:
         if self.trial:
             text.copy(self.trial, self.u)
         text.end()
+
+    def report(self, text: Statements) -> None:
+        """Adds the report of the system to those before."""
         text.begin("if (of_system.status != ok)")
-        norm = "wide_fill(of_system.residual_norm)"
-        text.line(f"of_system.suggested_cut = plain(newton_suggested_cut(first, {norm}));")
+        norm, initial = "wide_fill(of_system.residual_norm)", "first"
+        if self.is_cut:
+            initial = "whole_first"
+        text.line(f"of_system.suggested_cut = plain(newton_suggested_cut({initial}, {norm}));")
         text.end()
+        if self.is_cut:
+            text.line("of_system.iterations = spent;")
         text.line("add_report(&all, of_system);")
 
     def _take_step(self, text: Statements) -> None:

@@ -36,7 +36,7 @@ _TAKEN = re.findall(
     "before slope alpha trial difference made derive given failed right sides bad block lanes wide "
     "mask real truth number int long double float where fill copy clear push push_unit place solve "
     "substitute root down over times fused write write_zeros invalidate divided report settings "
-    "choose narrowed widened plain ok undecided careful",
+    "choose narrowed widened plain ok undecided careful part level width spent whole_first end",
 )
 
 
@@ -46,6 +46,9 @@ class Statements:
     def __init__(self) -> None:
         self._taken = set(_TAKEN)
         self.arrays: dict[str, int] = {}
+        #: Arrays that begin as zeros: compilers do not see that they are written before they are
+        #: read.
+        self.zeroed: set[str] = set()
         self.lines: list[str] = []
         self._depth = 1
 
@@ -89,7 +92,10 @@ class Statements:
             self.line(f"clear({to.pointer}, {count});")
 
     def declarations(self) -> list[str]:
-        return [f"  lanes {name}[{size}];" for name, size in self.arrays.items()]
+        return [
+            f"  lanes {name}[{size}]{' = {0}' if name in self.zeroed else ''};"
+            for name, size in self.arrays.items()
+        ]
 
     def function(self, head: str, declared: Sequence[str] = ()) -> Definition:
         """The function that these are the body of."""

@@ -12,6 +12,7 @@ from neml2_capi.header.definitions import Definition
 from neml2_capi.header.groups import Groups, Part, SubMatrix, block_size, sub_matrices
 from neml2_capi.header.kernels import Kernel
 from neml2_capi.header.newton import Run, Search, System, pivoting
+from neml2_capi.header.parts import Parts
 from neml2_capi.header.statements import Place, Statements
 from neml2_capi.kernels.folder import KernelError
 from neml2_capi.model.model import Model
@@ -41,6 +42,8 @@ class Links:
 
     locals: list[Local] = field(default_factory=list)
     system: System | None = None
+    #: Of its increment, if that may be cut.
+    parts: Parts | None = None
 
 
 class Walk:
@@ -148,6 +151,11 @@ class Walk:
         text = self.text
         if not segment.jacobian_package:
             raise KernelError(f"{segment.residual_package} has no Jacobian: compile it with one")
+        parts = None
+        if segment.max_substepping_level > 0:
+            parts = Parts(segment.substeps, segment.max_substepping_level, self.values, text)
+            parts.begin()
+            self.values.update(parts.values)
         self._predict(segment)
         stem = segment.residual_package.removesuffix(".pt2").removesuffix("_residual")
         u, g, r = (Groups(x) for x in (segment.unknowns, segment.givens, segment.residuals))
@@ -170,18 +178,30 @@ class Walk:
             for value, packed in _pieces(part, guess, system.u):
                 text.copy(value, packed)
         system.solve(text)
+        if parts:
+            parts.judge()
         for part in u.parts:
             self.values[part.name] = text.place(part.name, part.size)
             for value, packed in _pieces(part, self.values[part.name], system.u):
                 text.copy(packed, value)
-        text.begin("if (of_system.status != ok)")
-        for part in u.parts:
-            text.line(f"invalidate({self.values[part.name].pointer}, {part.size});")
-        text.end()
-        links = Links(system=system)
+        links = Links(system=system, parts=parts)
         if self._derive:
             links.locals = self._sensitivity(segment, system, operands(system.u), r, g)
         return links
+
+    def end(self, links: Links) -> None:
+        """The end of a segment, behind its derivatives."""
+        text = self.text
+        if links.parts:
+            links.parts.end(self.values)
+            self.values.update(links.parts.wholes)
+        if not links.system:
+            return
+        links.system.report(text)
+        text.begin("if (of_system.status != ok)")
+        for part in links.system.groups.parts:
+            text.line(f"invalidate({self.values[part.name].pointer}, {part.size});")
+        text.end()
 
     def _guess(self, name: str, size: int) -> Place:
         """Where an unknown begins: at zero if nothing made it before."""
@@ -211,8 +231,8 @@ class Walk:
         if segment.solve_package.removesuffix(".pt2") in self._kernels:
             made = [*_split(step, u), text.place(f"{stem}_trusted", 1)]
             newton_step = self._run(segment.solve_package, run.outputs, made)
-        is_cut, searches = segment.max_substepping_level > 0, self._searches
-        trial = text.place(f"{stem}_trial", u.size) if is_cut or searches else None
+        levels, searches = segment.max_substepping_level, self._searches
+        trial = text.place(f"{stem}_trial", u.size) if levels or searches else None
         search = None
         if trial and searches:
             of_trial = text.place(f"{stem}_trial_r", u.size)
@@ -223,7 +243,7 @@ class Walk:
         given = ", ".join(run.outputs[k].pointer for k in blocks)
         solve = f"{stem}_pivoting({given}"
         return System(
-            stem, u, unknowns, residual, step, run, solve, newton_step, trial, search, is_cut
+            stem, u, unknowns, residual, step, run, solve, newton_step, trial, search, levels
         )
 
     def _predict(self, segment: Any) -> None:

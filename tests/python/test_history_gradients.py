@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kernel_setup import with_kernels
 from numpy.typing import NDArray
-from states import Artifacts, load
+from states import Artifacts, load, recorded
 from test_driver import plan
 
 from neml2_capi import ConvergenceError, FatalError, Model, Results, drive, examples, experiments
@@ -249,6 +250,30 @@ def test_the_library_carries_what_matrices_do(steel: Model, cut: bool, memory: i
     for key, expected in ways[1].items():
         within = 1e-11 * np.abs(expected).max()
         np.testing.assert_allclose(ways[0][key], expected, rtol=1e-9, atol=within)
+
+
+def test_the_library_carries_derivatives_through_parts_of_increments() -> None:
+    """Of a law that cuts increments itself: in lanes, and by matrices."""
+    with Model(with_kernels("substepping")) as model:
+        model.options.update({"kernels": "required", "rtol": 1e-13, "miters": 8})
+        strain = recorded("substepping", "in")["strain"]
+        times = np.linspace(0.0, 3.0, 4)
+        results = drive(
+            model, times, {"strain": np.multiply.outer(times / 3, strain)}, derivatives=["E"]
+        )
+        zeros = {v.name: np.zeros((len(strain), *v.base_shape)) for v in model.inputs}
+        first = model.evaluate({**zeros, "strain": strain / 3, "t": np.ones(len(strain))})[1]
+        assert first["iterations"].max() > 8
+        gradients = results._gradients
+        assert gradients
+        wanted = list(gradients.asked.values())
+        columns = [column for each in wanted for column in each.columns]
+        linear = Linearized(gradients._history, ["stress"], columns)
+        ours, theirs = (
+            np.concatenate([p.by["stress", "E"] for p in way(linear, ["stress"], wanted, 1 << 25)])
+            for way in (carried, stepped)
+        )
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-11 * np.abs(theirs).max())
 
 
 def test_gradients_by_constants_take_no_matrices(

@@ -55,7 +55,7 @@ def with_text(root: Path, text: str = HOOKE, line: str = "") -> Path:
     """An artifact of elasticity, with this text for devices."""
     shutil.copytree(PREBUILT / "elasticity", root)
     checksum = zlib.crc32((root / "metadata.json").read_bytes())
-    told = f"// neml2_capi 2: 6 inputs, 1 parameters, 6 outputs, float64, metadata {checksum}"
+    told = f"// neml2_capi 3: 6 inputs, 1 parameters, 6 outputs, float64, metadata {checksum}"
     (root / "kernels/float64/device.cl").write_text(f"{line or told}\n{text}")
     return root
 
@@ -159,7 +159,7 @@ def test_an_artifact_without_a_text_names_the_command(tmp_path: Path) -> None:
 
 
 def test_a_text_of_another_model_is_refused(tmp_path: Path) -> None:
-    line = "// neml2_capi 2: 7 inputs, 1 parameters, 6 outputs, float64, metadata 1"
+    line = "// neml2_capi 3: 7 inputs, 1 parameters, 6 outputs, float64, metadata 1"
     root = with_text(tmp_path / "artifact", line=line)
     with pytest.raises(FatalError, match="are not of this model: the first line is not"):
         Model(root, device="opencl")

@@ -48,6 +48,24 @@ FUNCTION void push_unit(const lanes *block, int stride, int rows, int columns, i
     for (int c = 0; c < columns; ++c) to[r * count + c] += block[r * stride + c];
 }
 
+/* Where a part of an increment begins, of equal ones of a width: 0 to 1. */
+FUNCTION wide begin_of(int64_t part, wide width) { return number_of((uint64_t)part) * width; }
+
+/* Between two ends of an increment. */
+FUNCTION void between(const lanes *from, const lanes *to, lanes at, lanes *made, int count) {
+  for (int i = 0; i < count; ++i) made[i] = from[i] + (to[i] - from[i]) * at;
+}
+
+FUNCTION void scale(const lanes *x, lanes factor, lanes *made, int count) {
+  for (int i = 0; i < count; ++i) made[i] = x[i] * factor;
+}
+
+/* Columns of the unit matrix, from the column `first` on, among zeros. */
+FUNCTION void spread_unit(lanes *to, int rows, int count, int first) {
+  clear(to, rows * count);
+  for (int r = 0; r < rows; ++r) to[r * count + first + r] = fill(1);
+}
+
 FUNCTION void add_row(lanes factor, const lanes *row, lanes *to, int count) {
   for (int k = 0; k < count; ++k) to[k] += factor * row[k];
 }
