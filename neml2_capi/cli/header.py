@@ -22,9 +22,22 @@ from neml2_capi.header import LANGUAGES, header
     help="C++17, for CUDA, HIP and Kokkos, too, or OpenCL C. By the name of the file, if not told.",
 )
 @click.option("--name", default="", help="The namespace; the name of the file by default.")
+@click.option(
+    "--bounds",
+    type=click.Choice(["off", "fail"]),
+    default="off",
+    show_default=True,
+    help="What becomes of points beyond bounds of validity, unless settings say otherwise.",
+)
 @click.option("--values", is_flag=True, help="Values alone, without derivatives.")
 def header_command(
-    path: Path, dtype: str | None, output: Path, language: str | None, name: str, values: bool
+    path: Path,
+    dtype: str | None,
+    output: Path,
+    language: str | None,
+    name: str,
+    bounds: str,
+    values: bool,
 ) -> None:
     """Write a law as one header, which programs and devices compile with their own code.
 
@@ -33,6 +46,7 @@ def header_command(
     """
     chosen = language or ("opencl" if output.suffix == ".cl" else "c++")
     with Model(path, dtype=dtype) as model:
+        model.options["bounds"] = bounds
         text = header(path, model, chosen, name or output.stem, derivatives=not values)
     with written(output, "the header") as stream:
         stream.write(text.encode())

@@ -30,9 +30,10 @@ def write_beside(folder: Path, target: str) -> tuple[Path, str]:
     with Model(root, dtype=folder.name) as model:
         first, reason = _first_line(model, root), ""
         try:
-            law = header(root, model, language)
+            law = header(root, model, language, bounds=False)
         except KernelError as error:
-            law, reason = header(root, model, language, derivatives=False), str(error)
+            law = header(root, model, language, derivatives=False, bounds=False)
+            reason = str(error)
             first += ", values alone"
     file = folder / name
     with written(file, "the text of the law") as stream:

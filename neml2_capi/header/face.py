@@ -11,6 +11,7 @@ from string import Template
 from typing import Any
 
 from neml2_capi.engine.description import point_shape
+from neml2_capi.header.bounds import SETTING, fails_by_setting
 from neml2_capi.header.languages import OF_CPP, in_cpp, in_opencl
 from neml2_capi.header.law import TEXT, Law
 from neml2_capi.kernels.emit import Names, number
@@ -127,6 +128,9 @@ class Face:
         wolfe = str(int(options["ls_type"] == "STRONG_WOLFE"))
         for type_, name, meaning in CRITERIA:
             yield type_, name, of(name, type_), meaning
+        if fails_by_setting(self.law.bounds):
+            fails = str(int(options["bounds"] == "fail"))
+            yield "int", SETTING, fails, "whether points beyond bounds of validity fail"
         if any(system.is_cut for system in self.law.systems):
             meaning = "rtol counts if |du| < step_tol (|u| + atol)"
             yield "double", "step_tol", of("substep_del_tol"), meaning

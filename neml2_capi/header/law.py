@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from neml2_capi._ffi.bounds import Bound
 from neml2_capi.engine.description import attributes, point_shape
+from neml2_capi.header.bounds import SETTING, check_of, fails_by_setting
 from neml2_capi.header.chains import Block, Chains
 from neml2_capi.header.definitions import Definition, chosen, definitions, needed
 from neml2_capi.header.kernels import Kernel, calls
 from neml2_capi.header.newton import System
 from neml2_capi.header.one_number import of_one
+from neml2_capi.header.statements import Place, Statements
 from neml2_capi.header.walk import Walk
 from neml2_capi.kernels.folder import C, KernelError
 from neml2_capi.model.model import Model
@@ -62,10 +65,15 @@ class Law:
     inputs: int
     parameters: int
     outputs: int
+    bounds: Sequence[Bound]
 
 
 def law_of(
-    model: Model, kernels: Mapping[str, Kernel], missing: Mapping[str, str], derive: bool
+    model: Model,
+    kernels: Mapping[str, Kernel],
+    missing: Mapping[str, str],
+    derive: bool,
+    bounds: Sequence[Bound],
 ) -> Law:
     """The functions of a model, with its derivatives if there are some and they are wanted.
 
@@ -88,10 +96,13 @@ def law_of(
         sum(math.prod(point_shape(v)) for v in of)
         for of in (model.inputs, model.parameters, model.outputs)
     ]
-    own = [*walk.functions, _walk(walk, model, chains, sizes)]
+    own = [*walk.functions, *_walk(walk, model, chains, sizes, bounds)]
     of_kernels = [function for kernel in kernels.values() for function in kernel.functions]
     known = [*_known(single), *calls(single), *of_kernels, *own]
-    return Law(model, described, needed(["walk"], known), systems, derives, single, *sizes)
+    found = needed(["walk"], known)
+    return Law(
+        model, described, found, systems, derives, single, sizes[0], sizes[1], sizes[2], bounds
+    )
 
 
 def _known(single: bool) -> Iterator[Definition]:
@@ -112,10 +123,16 @@ def _known(single: bool) -> Iterator[Definition]:
             yield definition.renamed(macros)
 
 
-def _walk(walk: Walk, model: Model, chains: Chains | None, sizes: list[int]) -> Definition:
+def _walk(
+    walk: Walk, model: Model, chains: Chains | None, sizes: list[int], bounds: Sequence[Bound]
+) -> Iterator[Definition]:
     """The function walk(): all segments, then outputs, derivatives and the report."""
     blocks = chains.blocks() if chains else []
     _finish(walk, model, chains, blocks, sizes)
+    check = check_of(bounds, _places(model), model.dtype == "float32")
+    if check:
+        yield check
+        walk.text.lines[:0] = _refusal(walk, blocks, sizes, fails_by_setting(bounds))
     words = {word for line in walk.text.lines for word in re.findall(r"(?<!\.)\b\w+", line)}
     declared = [
         f"  {kind} {name};" for kind, names in _VARIABLES.items() for name in names if name in words
@@ -127,11 +144,52 @@ def _walk(walk: Walk, model: Model, chains: Chains | None, sizes: list[int]) -> 
         if not needs:
             declared.append(f"  (void){name};")
     declared += [f"  (void){name};" for name in ("rules", "careful") if name not in words]
-    return walk.text.function(
+    yield walk.text.function(
         "FUNCTION void walk(const lanes *x, const lanes *p, lanes *y, GLOBAL real *tangent, "
         "int64_t stride,\n                   const settings rules, int careful, report *told)",
         declared,
     )
+
+
+def _places(model: Model) -> dict[str, Place]:
+    """Inputs and parameters as the walk is given them, by their names at the boundary."""
+    places = {}
+    for array, variables in (("p", model.parameters), ("x", model.inputs)):
+        offset = 0
+        for variable in variables:
+            places[variable.name] = Place(array, offset, math.prod(point_shape(variable)))
+            offset += places[variable.name].components
+    return places
+
+
+def _refusal(walk: Walk, blocks: list[Block], sizes: list[int], by_setting: bool) -> list[str]:
+    """The statements that end a walk of a point beyond its bounds."""
+    text = Statements()
+    fails = f"rules.{SETTING}" if by_setting else "0"
+    text.line(f"const int beyond = beyond_bounds(x, p, {fails});")
+    text.begin("if (beyond)")
+    text.line(f"invalidate(y, {sizes[2]});")
+    if blocks:
+        text.begin("if (derive)")
+        for block in blocks:
+            at = _rows(walk)[block.output] * sizes[0] + walk.inputs[block.input].offset
+            to = f"tangent + {at} * stride"
+            text.line(f"write_zeros({block.rows}, {block.columns}, {sizes[0]}, 1, {to}, stride);")
+        text.end()
+    text.line("*told = new_report(out_of_bounds);")
+    text.line("told->suggested_cut = beyond == 1 ? 0.5 : 1.0;")
+    text.line("return;")
+    text.end()
+    return text.lines
+
+
+def _rows(walk: Walk) -> dict[str, int]:
+    """The first row of each output in the tangent."""
+    rows, offset = {}, 0
+    for variable in walk.described.outputs:
+        rows[variable.name] = offset
+        offset += walk.value(variable.name).components
+    return rows
 
 
 def _finish(
@@ -140,15 +198,13 @@ def _finish(
     """Outputs, derivatives and the status of the point, by the rule of model::Marks."""
     text, (inputs, parameters, outputs) = walk.text, sizes
     text.line("")
-    offset, rows = 0, {}
+    rows = _rows(walk)
     for variable, boundary in zip(walk.described.outputs, model.outputs, strict=True):
         value = walk.value(variable.name)
         if value.components != math.prod(point_shape(boundary)):
             raise KernelError(f"{variable.name}: its kernel has another shape than its package")
-        to = f"y + {offset}" if offset else "y"
-        text.line(f"copy({value.pointer}, {to}, {value.components});")
-        rows[variable.name] = offset
-        offset += value.components
+        into = Place("y", rows[variable.name], value.components)
+        text.line(f"copy({value.pointer}, {into.pointer}, {into.components});")
     text.line("failed = all.status > non_finite;")
     text.line(f"bad = are_not_finite(y, {outputs});")
     if chains and blocks:

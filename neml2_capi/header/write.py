@@ -21,6 +21,7 @@ def header(
     name: str = "",
     *,
     derivatives: bool = True,
+    bounds: bool = True,
 ) -> str:
     """The law of an artifact as text.
 
@@ -36,6 +37,8 @@ def header(
         The namespace; the name of the artifact if it is empty.
     derivatives : bool
         False for values alone.
+    bounds : bool
+        False for a law that a host looks at the bounds of.
 
     Returns
     -------
@@ -53,7 +56,7 @@ def header(
     document = read_metadata(folder)
     kernels = {entry["name"]: read_kernel(folder, entry) for entry in document["kernels"]}
     missing = {Path(m["package"]).stem: m["reason"] for m in document["missing"]}
-    law = law_of(model, kernels, missing, derivatives)
+    law = law_of(model, kernels, missing, derivatives, model.bounds if bounds else ())
     versions = ", ".join(f"{name} {version}" for name, version in document["made_with"].items())
     told = f"{document['model']}, made with {versions}"
     return LANGUAGES[language](Face(law, name or document["model"], told))
