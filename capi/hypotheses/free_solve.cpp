@@ -1,8 +1,11 @@
 #include "capi/hypotheses/free_solve.h"
 
+#include <algorithm>
 #include <cstring>
 
+#include "capi/evaluation/chunks.h"
 #include "capi/evaluation/gathered.h"
+#include "capi/evaluation/results.h"
 #include "capi/evaluation/sums.h"
 
 namespace neml2_capi::model {
@@ -75,11 +78,20 @@ void FreeSolve::report(const FreeStrain& each) const {
   put(NEML2_REPORT_SUGGESTED_CUT, each.status == NEML2_OK ? 1.0 : each.cut);
 }
 
+// Points may fail after the law has converged: then there are iterates all the same, which are NaN.
+void FreeSolve::make_iterates() const {
+  const auto alone = range.turns ? range.turns->alone() : std::unique_lock<locks::FreedMutex>();
+  const auto& unknowns = law.variables(Kind::unknown);
+  for (std::size_t k = 0; k < unknowns.size(); ++k) iterates_of_all(bindings, k, unknowns[k]);
+}
+
 void FreeSolve::conclude() {
+  const auto failed = [](const FreeStrain& each) { return each.status > NEML2_NON_FINITE; };
+  if (bindings.unknowns && std::ranges::any_of(points, failed)) make_iterates();
   for (const FreeStrain& each : points) {
     report(each);
     tally.add_one(each.status, each.point);
-    if (each.status <= NEML2_NON_FINITE) continue;
+    if (!failed(each)) continue;
     if (each.status != NEML2_OUT_OF_BOUNDS) tally.note({each.point, each.iterations, each.norm});
     if (!bindings.mark_failed) continue;
     for_each_result(plan.model(), bindings, [&](const Points& array, const Variable& variable, Part, std::size_t) {

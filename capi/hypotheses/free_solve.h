@@ -53,6 +53,7 @@ class FreeSolve {
   Tally tally;
 
  private:
+  void make_iterates() const;
   void report(const FreeStrain& each) const;
 
   Vector<std::size_t> taken_;  // by row

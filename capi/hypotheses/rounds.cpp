@@ -17,7 +17,9 @@ namespace {
 
 // A point is solved when the stresses that are to vanish are that small beside all stresses, or the next correction
 // beside all strains; and when they go down no more, if they are below what the solve of the law leaves.
-constexpr double tight = 1e-10, loose = 1e-7;
+constexpr double tight = 1e-10;
+template <class Scalar>
+constexpr double loose = sizeof(Scalar) == sizeof(double) ? 1e-7 : 1e-5;
 constexpr int most_cuts = 8;
 
 template <class Scalar, class Positions>
@@ -102,7 +104,8 @@ bool Rounds<Scalar>::correct(FreeStrain& each, std::size_t row, bool is_last) {
   const auto is_below = [&](double tolerance) {
     return residual <= tolerance * stresses || (inverse.exists() && correction <= tolerance * strains);
   };
-  if (is_below(tight) || (residual >= 0.5 * each.residual && is_below(loose))) return accept(each, row, &inverse);
+  if (is_below(tight) || (residual >= 0.5 * each.residual && is_below(loose<Scalar>)))
+    return accept(each, row, &inverse);
   if (each.status == NEML2_NON_FINITE || !std::isfinite(residual)) {
     each.status = NEML2_NON_FINITE;
     return write(each, row, &inverse);

@@ -36,14 +36,11 @@ Tally evaluate(FreeSolve solve, const kernels::Engine* lanes) {
 UnderHypothesis::UnderHypothesis(std::shared_ptr<const Routes> law, std::unique_ptr<const Reduction> reduction)
     : law_(std::move(law)), reduction_(std::move(reduction)) {
   const Model& model = law_->model();
-  if (model.dtype() == DType::float64 && !model.is_around_another())
-    lanes_ = engine_for(model, &reduction_->condensation());
+  if (!model.is_around_another()) lanes_ = engine_for(model, &reduction_->condensation());
 }
 
 const kernels::Engine* UnderHypothesis::lanes_for(const Plan& plan) const {
   if (!lanes_ || plan.options().kernels() == Options::Kernels::off) return nullptr;
-  // Lanes write before anybody has looked.
-  if (may_fail_for_bounds(law_->model(), plan.options())) return nullptr;
   return lanes_->reason(asked_of_lanes(plan.request(), *reduction_, law_->model())).empty() ? lanes_.get() : nullptr;
 }
 

@@ -53,6 +53,7 @@ Condenser::Condenser(const Condensation& of, const Boundary& boundary, Places in
 void Condenser::expect_solvable() const {
   if (!chains_) refuse("The model", "the derivatives by what is solved for are not asked for");
   if (layout_.systems.size() > 1) refuse("The model", "several of its segments are solved");
+  // A model that cuts increments has other results after a cut, and might cut with the components that are found.
   for (const Step& step : layout_.steps)
     if (step.implicit && step.implicit->is_cut) refuse(layout_.systems.front(), "its increments may be cut");
 }

@@ -6,8 +6,9 @@
 namespace neml2_capi::kernels::NML2_INSTRUCTION_SET {
 
 // The free components are found if those that are to vanish are that small beside all, or the next correction is beside all
-// of the input.
-inline constexpr double tight = 1e-10;
+// of the input. Single precision has 6e-8.
+template <class T>
+inline constexpr T tight = sizeof(T) == sizeof(double) ? T(1e-10) : T(1e-6);
 
 // Calls a function of two constants: the number of free components, and how many of them are normal; these stand first.
 template <class Take>
@@ -173,7 +174,7 @@ class FreeInLanes {
 
   // Returns the greatest of the components that are to vanish, and whether it is small enough.
   V residual() const { return greatest<n>(left()); }
-  Mask<T> vanish(const V& residual) const { return residual <= T(tight) * greatest<size>(scratch_[f_.output]); }
+  Mask<T> vanish(const V& residual) const { return residual <= tight<T> * greatest<size>(scratch_[f_.output]); }
 
   // Tells whether the derivatives by the shears are needed, once those by the normal components are there.
   bool needs_shears(const Mask<T>& lanes) const {
@@ -188,7 +189,7 @@ class FreeInLanes {
     return matrix.regular();
   }
   // Lanes whose correction is too small to count.
-  Mask<T> stand() const { return greatest<n>(correction_) <= T(tight) * greatest<size>(scratch_[f_.input]); }
+  Mask<T> stand() const { return greatest<n>(correction_) <= tight<T> * greatest<size>(scratch_[f_.input]); }
   // Adds the correction, and to unknowns what follows by their derivative; that has no system if they do not depend on it.
   void move(const Mask<T>& lanes) const {
     V* const to = scratch_[f_.input] + f_.first;

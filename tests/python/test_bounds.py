@@ -334,6 +334,31 @@ def test_a_hypothesis_is_judged_by_the_strains_that_are_found(
     assert "2 of 3 points" in caplog.text
 
 
+@pytest.mark.parametrize("kernels", ["auto", "off"])
+def test_points_that_fail_for_a_strain_that_is_found_keep_no_others(
+    make: Callable[..., Model], kernels: str
+) -> None:
+    """Points within bounds have the bits that they have without bounds, and as few iterations."""
+    limits = ([None, None, -0.004, None, None, None], None)
+    path = make("isotropic_hardening", bounds={"strain": limits})._source.path
+    model = Model(path, hypothesis="plane_stress")
+    model.options.update({"bounds": "off", "kernels": kernels})
+    inputs = state(model, 33)
+    inputs["strain"] = np.random.default_rng(0).uniform(-1, 1, (33, 3)) * [8e-3, 8e-3, 2e-3]
+    expected, free = model.evaluate(inputs)
+    out = expected["strain_transverse"][:, 0] < -0.004
+    assert 3 < out.sum() < 30
+    model.options["bounds"] = "fail"
+    with pytest.raises(ConvergenceError, match="component zz") as caught:
+        model.forward(inputs)
+    report, outputs = caught.value.report, caught.value.outputs
+    np.testing.assert_array_equal(report["status"] == OUT, out)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(outputs[name][~out], value[~out])
+        assert np.isnan(outputs[name][out]).all()
+    np.testing.assert_array_equal(report["iterations"], free["iterations"])
+
+
 def test_a_strain_measure_is_judged_by_the_strain_of_the_law(make: Callable[..., Model]) -> None:
     model = make(bounds=FIVE_PERCENT)
     finite = Model(model._source.path, strain_measure="logarithmic")
