@@ -58,8 +58,14 @@ class Control:
         if not isinstance(parts, Mapping) or not parts:
             raise _refuse(name, f"expected its components by name, or one of {', '.join(NAMED)}")
         parts = with_named(name, parts)
+        vanishing = _vanishing(model, self.input)
+        parts = {
+            part: value
+            for part, value in parts.items()
+            if part not in vanishing or not isinstance(value, int | float) or value != 0
+        }
         found = parts_of(Label("control", name), parts, self.output, clock)
-        #: The components that are prescribed, by name.
+        #: The components that are prescribed, by name; none if all of them vanish by a hypothesis.
         self.components = list(found)
         #: Where they stand in a row, and by what they are stored times.
         self.free = np.array([number for number, _, _ in found.values()])
@@ -317,7 +323,7 @@ def conjugates(model: Model, key: str) -> tuple[Variable, Variable]:
         for v in free
         if (v.type, v.point_shape) == (output.type, output.point_shape) and given in ("", v.name)
     ]
-    if len(components(output)) < 2:
+    if not all(component.name for component in components(output)):
         raise _refuse(
             name,
             f"is a {output.type}; a control finds components of a tensor or vector: prescribe "
@@ -331,6 +337,14 @@ def conjugates(model: Model, key: str) -> tuple[Variable, Variable]:
             f"'{name}:strain'",
         )
     return output, alike[0]
+
+
+def _vanishing(model: Model, strain: Variable) -> set[str]:
+    """The components of the stress that vanish by the model's hypothesis."""
+    transverse = f"{strain.name}_transverse"
+    if transverse not in model.outputs.index_of:
+        return set()
+    return {component.name for component in components(model.outputs[transverse])}
 
 
 def _refuse(name: str, why: str) -> FatalError:

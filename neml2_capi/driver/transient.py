@@ -283,7 +283,8 @@ def _control(model: Model, control: Mapping[str, Any] | None, clocked: Table) ->
     if control is None:
         return None
     check_mapping("control", control)
-    return Control(model, control, clocked)
+    found = Control(model, control, clocked)
+    return found if found.components else None
 
 
 def _recorded(

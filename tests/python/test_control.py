@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from oracle import VISCOPLASTIC
 from scipy.optimize import root
 
-from neml2_capi import FatalError, Model, Results, StepError, drive, experiments
+from neml2_capi import FatalError, Model, Results, StepError, drive, examples, experiments
 from neml2_capi.cli.commands import neml2_capi as command_line
 
 pytestmark = pytest.mark.numbers
@@ -303,3 +303,18 @@ def test_mistakes_in_a_file_are_named(line: str, message: str, tmp_path: Path) -
     done = CliRunner().invoke(command_line, ["run", str(tmp_path / "run.toml")])
     assert done.exit_code != 0
     assert message in done.output
+
+
+@pytest.mark.parametrize("hypothesis", ["uniaxial", "plane_stress", "beam", "shell"])
+def test_a_test_under_a_hypothesis_is_the_one_in_three_dimensions(hypothesis: str) -> None:
+    """Stresses that vanish by the hypothesis need no control."""
+    path = examples.path("chaboche")
+    model, whole = Model(path, hypothesis=hypothesis), Model(path)
+    found = experiments.tension(model, TIMES, 0.01)
+    expected = experiments.tension(whole, TIMES, 0.01)
+    np.testing.assert_allclose(found["stress"][:, 0], expected["stress"][:, 0], rtol=1e-8)
+    found = experiments.creep(model, TIMES, 180.0)
+    expected = experiments.creep(whole, TIMES, 180.0)
+    np.testing.assert_allclose(found["strain"][:, 0], expected["strain"][:, 0], rtol=1e-8)
+    with pytest.raises(FatalError, match=r"unknown component 'stress\.zz'"):
+        drive(model, TIMES, {"strain": {"xx": 1e-3}}, control={"stress": {"zz": 1.0}})
