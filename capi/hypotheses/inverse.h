@@ -42,7 +42,7 @@ class Inverse {
   double operator()(std::size_t i, std::size_t j) const { return inverse_[i][j]; }
 
  private:
-  static constexpr std::size_t most = 5;
+  static constexpr std::size_t most = symmetric_size;
 
   std::size_t n_;
   bool exists_ = true;

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "capi/plugin/arguments.h"
+#include "capi/plugin/energies.h"
 #include "capi/plugin/exported.h"
 #include "capi/plugin/fatal.h"
 #include "capi/plugin/generic_large.h"
@@ -130,6 +131,11 @@ void scatter(const Material& m, const Tensors& tensors, const Workspace& w, cons
   if (!m.mapping.dissipated_energy.empty() && d.s1.dissipated) *d.s1.dissipated = w.dissipated[0];
 }
 
+// Adds to an energy of the beginning, which is zero if the host has none.
+void add(const double* before, double increment, double* now) {
+  if (now) *now = (before ? *before : 0) + increment;
+}
+
 // The speed of the fastest of the waves along the axes.
 double speed_of_sound(const BehaviourData& d, const Material& m, const double* elastic) {
   const double* density = d.s1.mass_density ? d.s1.mass_density : d.s0.mass_density;
@@ -164,6 +170,7 @@ int evaluate(const BehaviourData& d, std::int32_t hypothesis) {
   check(d, m.mapping, what);
   Workspace& w = workspace(m, 1, what.kind == Operator::TANGENT ? Purpose::TANGENT : Purpose::VALUES);
   gather(d, m, tensors, what, w);
+  const bool integrates = m.mapping.integrates_energies && !what.prediction && (d.s1.stored || d.s1.dissipated);
   double elastic[36], secant[36];
   const auto at = [&](bool end) {
     const auto pick = [&](const auto& last, const auto& first) { return (end ? last : first).data(); };
@@ -174,7 +181,7 @@ int evaluate(const BehaviourData& d, std::int32_t hypothesis) {
                     w.parameters.data(),
                     end ? d.dt : 0,
                     d.dt};
-    if (what.sound || what.kind == Operator::ELASTIC) elastic_operator(m, rest, elastic);
+    if (what.sound || integrates || what.kind == Operator::ELASTIC) elastic_operator(m, rest, elastic);
     if (what.kind == Operator::SECANT) secant_operator(m, rest, secant);
   };
   if (!what.prediction || what.kind == Operator::TANGENT) {
@@ -184,12 +191,17 @@ int evaluate(const BehaviourData& d, std::int32_t hypothesis) {
   }
   at(!what.prediction);
   const double speed = what.sound ? speed_of_sound(d, m, elastic) : 0;
+  const Energies energies = integrates ? energies_of(m, w, elastic) : Energies();
   // From here on nothing fails: results are written together.
   if (what.sound) *d.speed_of_sound = speed;
   if (what.kind == Operator::ELASTIC) tensors.write_operator(elastic, d.K);
   if (what.kind == Operator::SECANT) tensors.write_operator(secant, d.K);
   if (what.kind == Operator::TANGENT) tensors.write_operator(w.tangent.data(), d.K);
   if (!what.prediction) scatter(m, tensors, w, d);
+  if (integrates) {
+    add(d.s0.stored, energies.stored, d.s1.stored);
+    add(d.s0.dissipated, energies.dissipated, d.s1.dissipated);
+  }
   return 1;
 }
 

@@ -41,6 +41,8 @@ EXPORTED unsigned short NEML2_BehaviourType = 1, NEML2_BehaviourKinematic = 1;  
 EXPORTED unsigned short NEML2_SymmetryType = 0, NEML2_ElasticSymmetryType = 0;
 EXPORTED unsigned short NEML2_requiresStiffnessTensor = 0, NEML2_requiresThermalExpansionCoefficientTensor = 0;
 EXPORTED unsigned short NEML2_ComputesInternalEnergy = 0, NEML2_ComputesDissipatedEnergy = 0;
+// No symbol of MFront's: energies are of the trapezoidal rule, not of the law.
+EXPORTED unsigned short NEML2_IntegratesEnergies = 0;
 EXPORTED unsigned short NEML2_nInitializeFunctions = 0, NEML2_nPostProcessings = 0;
 EXPORTED unsigned short NEML2_nModellingHypotheses = 6;
 EXPORTED const char* NEML2_ModellingHypotheses[] = {"Tridimensional",
@@ -121,8 +123,9 @@ void add_states(const Mapping& map, std::int32_t number, unsigned short& count, 
     if (!map.strain_measure.empty()) show_large_strain();
     // F, and the rotations of tensors, are of three dimensions.
     if (NEML2_SymmetryType == 1 || !map.strain_measure.empty()) NEML2_nModellingHypotheses = 1;
-    NEML2_ComputesInternalEnergy = !map.stored_energy.empty();
-    NEML2_ComputesDissipatedEnergy = !map.dissipated_energy.empty();
+    NEML2_IntegratesEnergies = map.integrates_energies;
+    NEML2_ComputesInternalEnergy = map.integrates_energies || !map.stored_energy.empty();
+    NEML2_ComputesDissipatedEnergy = map.integrates_energies || !map.dissipated_energy.empty();
     for (const Variable& parameter : map.parameters)
       for (std::size_t i = 0; i < parameter.size; ++i)
         add(NEML2_nMaterialProperties, NEML2_MaterialProperties, item_name(parameter.name, i, parameter.size));

@@ -42,6 +42,7 @@ Mapping mapping_of(const Json& json) {
   mapping.symmetry = json.at("symmetry").text();
   mapping.stored_energy = json.at("stored_energy").text();
   mapping.dissipated_energy = json.at("dissipated_energy").text();
+  mapping.integrates_energies = !json.at("energies").text().empty();
   mapping.states = variables(json.at("states"), "statev");
   mapping.parameters = variables(json.at("parameters"), "props");
   mapping.fields = variables(json.at("fields"), "predef");

@@ -32,6 +32,7 @@ struct Mapping {
   std::string strain_measure;                    // around the law, for hosts that pass F: logarithmic and so on
   std::string symmetry;                          // of the material: isotropic or orthotropic
   std::string stored_energy, dissipated_energy;  // outputs, per volume; "" if there is none
+  bool integrates_energies = false;              // by the trapezoidal rule
   std::vector<Variable> states, parameters, fields;
   std::vector<Constant> constants;
   using Option = std::variant<double, std::string>;

@@ -12,6 +12,7 @@
 
 #include "capi/plugin/arguments.h"
 #include "capi/plugin/bounds.h"
+#include "capi/plugin/energies.h"
 #include "capi/plugin/exported.h"
 #include "capi/plugin/fatal.h"
 #include "capi/plugin/hosts.h"
@@ -155,10 +156,15 @@ void evaluate(const Arguments& a, const Material& whole) {
   Workspace& w = workspace(m, 1, Purpose::TANGENT);
   if (!std::exchange(w.fits_host, true)) check(host, m);
   gather(a, m, host, tensors, w);
-  if (evaluate_point(m, w, *a.dtime, WORDS))
-    scatter(a, m, host, tensors, w);
-  else
-    give_up(a, m, host, tensors, w);
+  if (!evaluate_point(m, w, *a.dtime, WORDS)) return give_up(a, m, host, tensors, w);
+  if (m.mapping.integrates_energies) {
+    const Rest end{w.strain.data(), w.state.data(), w.temperature.data(), w.fields.data(), w.parameters.data(),
+                   w.time,          *a.dtime};
+    const Energies energies = energies_of(m, w, end);
+    *a.sse += energies.stored;
+    *a.spd += energies.dissipated;
+  }
+  scatter(a, m, host, tensors, w);
 }
 
 using deformation::Dense;

@@ -14,6 +14,7 @@ from neml2_capi._ffi.variables import Variables
 from neml2_capi.model import Model
 from neml2_capi.umat.properties import (
     ENERGIES,
+    ENERGY_RULES,
     HOSTS,
     KEYS,
     STRAIN_MEASURES,
@@ -139,7 +140,11 @@ def check(mapping: Mapping, model: Model) -> None:
     """Raise PluginError if an input has no argument, or two states share one."""
     if mapping.host and mapping.host not in HOSTS:
         raise PluginError(f"There is no host {mapping.host!r}; it can be {', '.join(HOSTS)}.")
-    for key, names in (("strain_measure", STRAIN_MEASURES), ("symmetry", SYMMETRIES)):
+    for key, names in (
+        ("strain_measure", STRAIN_MEASURES),
+        ("symmetry", SYMMETRIES),
+        ("energies", ENERGY_RULES),
+    ):
         if (name := getattr(mapping, key)) and name not in names:
             raise PluginError(f"There is no {key} {name!r}; it can be {', '.join(names)}.")
     if mapping.strain_measure and mapping.host in ("calculix", "kratos"):
@@ -176,6 +181,10 @@ def check(mapping: Mapping, model: Model) -> None:
         name = getattr(mapping, key)
         if name and sizes.get(name) != 1:
             raise PluginError(f"The artifact has no output {name!r} of one value for {key}.")
+        if name and mapping.energies:
+            raise PluginError(
+                f"Energies are integrated, and {key} is the output {name!r}: name one of both."
+            )
     taken: dict[int, str] = {}
     for state in mapping.states:
         for place in range(state.first, state.last + 1):

@@ -20,6 +20,8 @@ from neml2_capi._ffi.variables import Variable, Variables
 
 #: Outputs that are energies per volume.
 ENERGIES = ("stored_energy", "dissipated_energy")
+#: How energies are found that the law does not give.
+ENERGY_RULES = ("integrated",)
 STRAIN_MEASURES = ("logarithmic", "green_lagrange", "corotational")
 SYMMETRIES = ("isotropic", "orthotropic")
 HOSTS = ("abaqus", "calculix", "kratos")
@@ -242,6 +244,11 @@ class Mapping:
     )
     stored_energy: str = _said("an output, per volume", "SSE", drafted=False)
     dissipated_energy: str = _said("an output, per volume", "SPD", drafted=False)
+    energies: str = _said(
+        "integrated: by the trapezoidal rule, with the elastic operator; by default as they are",
+        "SSE, SPD",
+        drafted=False,
+    )
     host: str = _said(f"{', '.join(HOSTS)}; by default as it behaves", drafted=False)
     states: list[State] = field(default_factory=list)
     parameters: list[Parameter] = field(default_factory=list)
