@@ -212,6 +212,8 @@ class Problem:
                 kind, _, component = key.partition(".")
                 number, factor = self._simulator.places[component]
                 output = self._simulator.strain if kind == "strain" else self._simulator.stress
+                if kind == "strain" and not simulated.strain_is_found:
+                    continue
                 results = simulated.results
                 assert results is not None
                 target = weights.setdefault(output, np.zeros(np.shape(results[output])))

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neml2_capi._ffi.components import components
-from neml2_capi._ffi.errors import ConvergenceError, unknown_name
+from neml2_capi._ffi.errors import ConvergenceError, FatalError, unknown_name
 from neml2_capi.driver import Results, drive
 from neml2_capi.driver.arguments import wrong
+from neml2_capi.model.source import View
 
 if TYPE_CHECKING:
     from neml2_capi.fit.experiment import Experiment
@@ -30,7 +31,8 @@ class Group:
     members: list[int]
     times: Array
     forces: dict[str, Any]
-    control: dict[str, dict[str, Any]]
+    #: Stresses, for which the other strains are found; None if the model finds these itself.
+    control: dict[str, dict[str, Any]] | None
 
 
 @dataclass
@@ -43,6 +45,8 @@ class Simulated:
     #: What derivatives are taken of, and which point it is.
     results: Results | None = None
     point: int = 0
+    #: If strains were found by a control; else they are prescribed, and no parameter moves them.
+    strain_is_found: bool = True
 
 
 class Simulator:
@@ -72,6 +76,8 @@ class Simulator:
                 tuple(sorted(experiment.forces)),
             )
             kinds.setdefault(key, []).append(place)
+        uniaxial = any(_is_uniaxial(experiment) for experiment in self.experiments)
+        self._uniaxial = under_uniaxial_stress(model, *names) if uniaxial else None
         self._groups = [self._group(members) for members in kinds.values()]
 
     def run(
@@ -94,9 +100,12 @@ class Simulator:
             name: np.array([values[place][name] for place in group.members])
             for name in values[group.members[0]]
         }
+        model, reduced = self.model, None
+        if group.control is None and self._uniaxial:
+            model = reduced = as_set(self._uniaxial, self.model)
         try:
             results = drive(
-                self.model,
+                model,
                 group.times,
                 group.forces,
                 control=group.control,
@@ -106,9 +115,12 @@ class Simulator:
                 progress=False,
             )
         except ConvergenceError as error:
+            if reduced:
+                self._run(self._group(group.members, controlled=True), values, asked, found)
+                return
             if len(group.members) > 1:  # which of them fails?
                 for place in group.members:
-                    self._run(self._group([place]), values, asked, found)
+                    self._run(self._group([place], controlled=True), values, asked, found)
                 return
             found[group.members[0]] = Simulated({}, str(error))
             return
@@ -125,7 +137,7 @@ class Simulator:
             broken = [key for key, value in curves.items() if not np.isfinite(value[1:]).all()]
             why = f"{', '.join(broken)} is not finite" if broken else ""
             curves = {key: np.nan_to_num(value) for key, value in curves.items()}
-            found[place] = Simulated(curves, why, results, point)
+            found[place] = Simulated(curves, why, results, point, group.control is not None)
 
     def slopes(self, simulated: Simulated, place: int, asked: Sequence[str]) -> dict[str, Array]:
         """Derivatives of the curves of an experiment, (n, asked) by component."""
@@ -135,6 +147,9 @@ class Simulator:
             kind, _, part = key.partition(".")
             number, factor = self.places[part]
             output = self.strain if kind == "strain" else self.stress
+            if kind == "strain" and not simulated.strain_is_found:
+                slopes[key] = np.zeros((rows, len(asked)))
+                continue
             slopes[key] = np.stack(
                 [
                     simulated.results.derivative(output, name)[:rows, simulated.point, number]
@@ -145,7 +160,8 @@ class Simulator:
             slopes[key] = np.nan_to_num(slopes[key] / factor)
         return slopes
 
-    def _group(self, members: list[int]) -> Group:
+    def _group(self, members: list[int], *, controlled: bool = False) -> Group:
+        """`controlled`: find the strains by a control, even if a hypothesis could."""
         tests = [self.experiments[place] for place in members]
         longest = max(len(test.t) for test in tests)
 
@@ -177,6 +193,8 @@ class Simulator:
             vanishing = [part for part in self.places if part not in prescribed]
             control: dict[str, Any] = dict.fromkeys(vanishing, 0.0)
             strain: dict[str, Any] = prescribed
+            if self._uniaxial and not controlled and all(map(_is_uniaxial, tests)):
+                control = {}
         else:
             control = {**dict.fromkeys(self.places, 0.0), **prescribed}
             strain = {}
@@ -184,5 +202,35 @@ class Simulator:
             members,
             times,
             {self.strain: strain, **others},
-            {f"{self.stress}:{self.strain}": control},
+            {f"{self.stress}:{self.strain}": control} if control else None,
         )
+
+
+def _is_uniaxial(experiment: Experiment) -> bool:
+    parts = {*experiment.strain, *experiment.stress}
+    return experiment.control == "strain" and parts == {"xx"}
+
+
+def under_uniaxial_stress(model: Model, strain: str, stress: str) -> Model | None:
+    """The model under uniaxial stress, which finds lateral strains with its own unknowns.
+
+    None if it cannot be: it is on a scheduler, a view already, or lacks a derivative.
+    """
+    source = model._source
+    if source.view != View() or source.devices is not None or model._engine.name != "native":
+        return None
+    make, (kind, engine, _, *state) = model.__reduce_ex__(4)
+    view = View(hypothesis="uniaxial", strain=strain, stress=stress)
+    try:
+        reduced: Model = make(kind, engine, source._replace(view=view), *state)
+    except FatalError:
+        return None
+    return reduced
+
+
+def as_set(model: Model, other: Model) -> Model:
+    """Return a model with the options and parameters of another one."""
+    model.options.update(dict(other.options))
+    for name, value in other.named_parameters().items():
+        model.set_parameter(name, value)
+    return model
