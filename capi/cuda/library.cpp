@@ -103,8 +103,14 @@ void require(Status status, const char* what) {
                      ". Evaluate fewer points at once: set the option chunk."));
   const char* words = nullptr;
   driver().cuGetErrorString(status, &words);
-  throw Error(NEML2_ERROR_RUNTIME, "cuda",
-              join("CUDA failed: ", what, ": ", words ? words : "an unknown error", " (error ", status, ")."));
+  // Faults of a kernel, which the context keeps: an address, a time limit, an assertion, an instruction (cuda.h).
+  const bool lasts = status == 700 || status == 702 || status == 710 || (status >= 714 && status <= 719);
+  throw Error(
+      NEML2_ERROR_RUNTIME, "cuda",
+      join("CUDA failed: ", what, ": ", words ? words : "an unknown error", " (error ", status, ").",
+           lasts ? " The driver gives this error to all that this process asks of the device from now on: arrays may "
+                   "be smaller than they were said to be. Start another process."
+                 : ""));
 }
 
 }  // namespace neml2_capi::cuda

@@ -121,12 +121,12 @@ class Queue final : public graph::DeviceQueue {
   void wait() override {
     Object event = flushed_.get();
     if (!event) return;
-    require(functions().clWaitForEvents(1, &event), "clWaitForEvents");
+    require_done(functions().clWaitForEvents(1, &event));
     Number status = 0;
     if (!launched_.get()) return;
     require(functions().clGetEventInfo(launched_.get(), event_status, sizeof status, &status, nullptr),
             "clGetEventInfo");
-    require(status, "a kernel");
+    require_done(status);
   }
   double seconds() const override { return 1e-9 * static_cast<double>(time_of(event_end) - time_of(event_start)); }
 

@@ -60,4 +60,12 @@ void require(Number status, const char* what) {
               join("OpenCL failed: ", what, " gave error ", status, " (CL/cl.h tells its name)."));
 }
 
+void require_done(Number status) {
+  if (status >= 0) return;
+  throw Error(NEML2_ERROR_RUNTIME, "opencl",
+              join("OpenCL failed: a kernel or a copy ended with error ", status,
+                   " (CL/cl.h tells its name): arrays may be smaller than they were said to be, or the device has no "
+                   "memory left. Arrays that were to be written hold anything."));
+}
+
 }  // namespace neml2_capi::opencl

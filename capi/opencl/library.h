@@ -98,5 +98,8 @@ const Functions& functions();
 
 // Throws NEML2_ERROR_MEMORY or _RUNTIME for a status that is an error, telling what failed.
 void require(Number status, const char* what);
+// Throws NEML2_ERROR_RUNTIME if what was put into a queue ended with an error. A kernel that reached beyond its arrays often
+// ends with the number that tells elsewhere that memory is short.
+void require_done(Number status);
 
 }  // namespace neml2_capi::opencl

@@ -1,4 +1,4 @@
-"""Newton's method of a system, as statements; the rules are those of text/rules.inc."""
+"""Newton's method of a system, as statements, by the rules of text/rules.inc."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from neml2_capi.header.kernels import Kernel
 from neml2_capi.header.statements import Place, Statements
 
 #: A walk without care leaves a point whose pivots are not trusted to one that exchanges rows: its
-#: matrix is indexed by numbers of the run, and would keep all arrays of the walk in memory.
+#: matrix is indexed by numbers of the run, and would keep all arrays of the walk in memory. So it
+#: does a point that fails, whose results take registers.
 LEAVE = "if (!careful) { told->status = undecided; return; }"
 
 
@@ -122,6 +123,7 @@ class System:
     def report(self, text: Statements) -> None:
         """Adds the report of the system to those before."""
         text.begin("if (of_system.status != ok)")
+        text.line(LEAVE)
         norm, initial = "wide_fill(of_system.residual_norm)", "first"
         if self.is_cut:
             initial = "whole_first"

@@ -28,7 +28,7 @@ typedef struct report {
 $numbers
 
 $functions
-/* A point, with rows of its systems exchanged if `careful`; without, whether none would have to be. */
+/* A point, with rows of its systems exchanged if `careful`; without, whether none would have to be, and none fails. */
 NEML2_FUNCTION int update_point(int careful, long i, long points, __global const real *inputs,
                                 __global const real *parameters, long parameters_vary, __global real *outputs,
                                 __global real *tangent, __global int *reports, __global double *norms, settings rules) {

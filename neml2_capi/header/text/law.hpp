@@ -104,7 +104,7 @@ $numbers
 $functions
 };
 
-/* A point, with rows of its systems exchanged if `careful`. Without, its status is -1 if some would have to be. */
+/* A point, with rows of its systems exchanged if `careful`. Without, its status is -1 if some would have to be, or if it fails. */
 [[maybe_unused]] NEML2_FUNCTION static report update_by(int careful, const inputs &in, outputs &out, tangent *derivatives,
                                        const parameters &constants, const settings &rules) {
   law::lanes x[$num_inputs], p[$num_parameters], y[$num_outputs];

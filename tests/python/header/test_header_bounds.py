@@ -1,4 +1,4 @@
-"""Bounds of a law in its header: points beyond are those of the library, with its reports."""
+"""Bounds of a law in its header: points beyond fail as in the library, with its reports."""
 
 from __future__ import annotations
 
