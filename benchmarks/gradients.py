@@ -6,8 +6,8 @@ By default the example `chaboche`, with two parameters. The ten of its law are p
 
     neml2-capi compile chaboche.i --model chaboche --kernels only -d : -p C ... -d :C ...
 
-Strain cycles of several amplitudes: tension tests, whose lateral strains are found, and prescribed
-strains. They take the gradient of the sum of the squared stresses by all parameters, or all
+Strain cycles of several amplitudes: tension tests, whose lateral strains are found by a control or
+under the hypothesis of uniaxial stress, and prescribed strains. They take the gradient of the sum of the squared stresses by all parameters, or all
 derivatives of the stress. With torch, the tests of prescribed strain are also
 differentiated through neml2_capi.torch.Module step by step. With NEML2 and pyzag, pyzag's adjoint
 has a turn with the same law, of neml2_capi/examples/laws, which takes seconds: --steps 200. Medians
@@ -47,9 +47,12 @@ def main() -> None:
         f"{asked.steps} steps, {asked.specimens} specimens, {len(names)} parameters; processor time"
     )
 
-    def pulled(derivatives: Any) -> Results:
+    uniaxial = Model(asked.artifact, hypothesis="uniaxial")
+    uniaxial.options["threads"] = 1
+
+    def pulled(derivatives: Any, law: Model = model) -> Results:
         return experiments.tension(
-            model, times, strain, parameters=values, derivatives=derivatives, record=["stress"]
+            law, times, strain, parameters=values, derivatives=derivatives, record=["stress"]
         )
 
     whole = strain[..., np.newaxis] * [1.0, -0.4, -0.4, 0.0, 0.0, 0.0]
@@ -64,7 +67,12 @@ def main() -> None:
             record=["stress"],
         )
 
-    for label, run in (("tension tests", pulled), ("prescribed strains", strained)):
+    runs: list[tuple[str, Callable[[Any], Results]]] = [
+        ("tension tests", pulled),
+        ("tension tests under uniaxial stress", lambda asked: pulled(asked, uniaxial)),
+        ("prescribed strains", strained),
+    ]
+    for label, run in runs:
         alone, backward, forward = measured(run, names)
         print(
             f"{label}: history {1e3 * alone:.1f} ms; with the gradient {1e3 * backward:.1f} ms, "
