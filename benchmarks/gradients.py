@@ -8,8 +8,9 @@ By default the example `chaboche`, with two parameters. The ten of its law are p
 
 Strain cycles of several amplitudes: tension tests, whose lateral strains are found by a control or
 under the hypothesis of uniaxial stress, and prescribed strains. They take the gradient of the sum
-of the squared stresses by all parameters, or all derivatives of the stress. With torch, the tests of prescribed strain are also
-differentiated through neml2_capi.torch.Module step by step. With NEML2 and pyzag, pyzag's adjoint
+of the squared stresses by all parameters, or all derivatives of the stress.
+With torch, the tests of prescribed strain are also differentiated through
+neml2_capi.torch.Module step by step. With NEML2 and pyzag, pyzag's adjoint
 has a turn with the same law, of neml2_capi/examples/laws, which takes seconds: --steps 200. Medians
 of processor time, on one thread; the history alone, and with its derivatives, take turns.
 """
