@@ -147,7 +147,7 @@ class Chains {
   // Parts of a segment's chain, which refers to these lists.
   struct Pushed {
     Chain chain;
-    std::vector<Move> zeros, unpack;
+    std::vector<Move> expand, zeros, unpack;
     std::vector<Product> products;
     // In parts of the increment.
     std::vector<Spread> begins, spreads;
@@ -303,13 +303,23 @@ class Chains {
       if (pushed.chain.system && !links.roles.empty()) push_in_parts(plan, i, made, pushed);
       for (const auto& [name, direction] : made) plan.of_values[name] = direction;
       pushed.chain.operators = list(links.operators);
-      pushed.chain.expand = list(links.expand);
+      for (const Move& move : links.expand)
+        if (is_read(move, pushed.products) || is_read(move, pushed.of_parts)) pushed.expand.push_back(move);
+      pushed.chain.expand = list(pushed.expand);
       pushed.chain.zeros = list(pushed.zeros);
       pushed.chain.products = list(pushed.products);
       pushed.chain.unpack = list(pushed.unpack);
       pushed.chain.count = count;
       layout_.steps[i].*chain = &pushed.chain;
     }
+  }
+
+  // Tells whether products read what is moved.
+  static bool is_read(const Move& move, const std::vector<Product>& products) {
+    return std::ranges::any_of(products, [&](const Product& product) {
+      const At end = product.block + (product.rows - 1) * product.stride + product.columns;
+      return product.block < move.to + move.components && move.to < end;
+    });
   }
 
   // Adds the products of a block with the directions of its input to a room.

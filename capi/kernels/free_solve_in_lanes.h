@@ -33,7 +33,7 @@ class FreeSolve {
         ((all.goes_on() ? all.evaluate(step, i) : void()), ...);
         if (step.implicit) ((all.goes_on() ? all.iterate(*step.implicit, i) : void()), ...);
       }
-      ((all.goes_on() ? all.judge(i) : void()), ...);
+      ((all.goes_on() && (i > 0 || all.has_systems_) ? all.judge(i) : void()), ...);
       ((all.goes_on() ? all.derive() : void()), ...);
       ((all.goes_on() ? all.correct(i) : void()), ...);
     }
