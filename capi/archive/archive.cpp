@@ -6,8 +6,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
-#include <new>
 
 #include "capi/archive/crc32.h"
 #include "capi/archive/file_bytes.h"
@@ -158,16 +156,12 @@ std::uint32_t directory_checksum(const std::filesystem::path& path) {
     const std::size_t begin = Fields(path, *content).get<std::uint32_t>(find_end(path, *content) + 16);
     return crc32(Fields(path, *content).range(begin, content->size() - std::min(begin, content->size())));
   }
-  errno = 0;
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file.is_open() && errno == ENOMEM) throw std::bad_alloc();  // which the stream keeps to itself
-  const std::streamoff end = file.tellg();
-  if (end < 0) throw unreadable(path, errno);
-  const auto size = static_cast<std::size_t>(end);
+  platform::File file;
+  const std::size_t size = open(file, path);
   const auto read = [&](std::size_t begin) {
     std::string bytes(size - begin, '\0');
-    file.seekg(static_cast<std::streamoff>(begin));
-    if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) throw unreadable(path, errno);
+    if (!file.seek(begin)) throw unreadable(path, errno);
+    read_all(file, path, bytes.data(), bytes.size());
     return bytes;
   };
   const std::size_t tail = size - std::min(size, end_size + longest_comment);

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "capi/base/error.h"
-#include "capi/platform/files.h"
 #include "capi/platform/refusals.h"
 
 namespace neml2_capi::archive {
@@ -31,20 +30,28 @@ Error too_long(const std::filesystem::path& path, std::size_t size, std::size_t 
                  NEML2_ERROR_ARTIFACT);
 }
 
+std::size_t open(platform::File& file, const std::filesystem::path& path) {
+  if (!file.open(path)) throw unreadable(path, errno);
+  const std::optional<std::size_t> size = file.size();
+  if (!size) throw unreadable(path, errno);
+  return *size;
+}
+
+void read_all(const platform::File& file, const std::filesystem::path& path, char* data, std::size_t size) {
+  const std::ptrdiff_t count = file.read(data, size);
+  if (count == static_cast<std::ptrdiff_t>(size)) return;
+  const std::string why = count < 0 ? std::strerror(errno) : "it became shorter while it was read";
+  throw refused(path, why, "Read it when no program writes it.");
+}
+
 FileBytes::FileBytes(const std::filesystem::path& path, std::size_t most) {
   platform::File file;
-  if (!file.open(path)) throw unreadable(path, errno);
-  const std::optional<std::size_t> found = file.size();
-  if (!found) throw unreadable(path, errno);
-  const std::size_t size = *found;
+  const std::size_t size = open(file, path);
   if (size > most) throw too_long(path, size, most);
   if (size == 0) return;
   data_ = std::make_unique_for_overwrite<char[]>(size);
   size_ = size;
-  const std::ptrdiff_t count = file.read(data_.get(), size);
-  if (count == static_cast<std::ptrdiff_t>(size)) return;
-  const std::string why = count < 0 ? std::strerror(errno) : "it became shorter while it was read";
-  throw refused(path, why, "Read it when no program writes it.");
+  read_all(file, path, data_.get(), size);
 }
 
 }  // namespace neml2_capi::archive

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "capi/base/error.h"
+#include "capi/platform/files.h"
 
 namespace neml2_capi::archive {
 
@@ -16,6 +17,12 @@ Error unreadable(const std::filesystem::path& path, int error);
 
 // Returns the error NEML2_ERROR_ARTIFACT of a file of more than `most` bytes.
 Error too_long(const std::filesystem::path& path, std::size_t size, std::size_t most);
+
+// Opens a regular file to read, and returns its size. Throws Error NEML2_ERROR_FILE.
+std::size_t open(platform::File& file, const std::filesystem::path& path);
+
+// Reads so many bytes of an open file. Throws Error NEML2_ERROR_FILE if it has less.
+void read_all(const platform::File& file, const std::filesystem::path& path, char* data, std::size_t size);
 
 // Content of a regular file as it was when it was read: a file that is mapped instead ends the process (SIGBUS) if
 // another program shortens it.

@@ -78,10 +78,7 @@ class Block {
   static void run(const Walk& walk, model::Counts& counts, Blocks&... blocks) {
     (blocks.start(), ...);
     if (walk.free.count > 0)
-      with_counts(walk.free, [&]<int n, int normal>() {
-        using Solve = FreeSolve<T, n, normal>;
-        Solve::run(walk, Solve(blocks.points_, blocks.report_, blocks.has_factors_)...);
-      });
+      FreeSolve<T>::run(walk, FreeSolve<T>(blocks.points_, blocks.report_, blocks.has_factors_)...);
     else
       for (const Step& step : walk.steps) {
         if (step.parts) (blocks.begin_whole(*step.parts), ...);

@@ -8,8 +8,8 @@
 namespace neml2_capi::kernels::NML2_INSTRUCTION_SET {
 namespace {
 
-// Of `n` free components; the normal ones stand first.
-template <class T, int n, int normal>
+// Functions that have the constants are for `n` free components; the normal ones stand first.
+template <class T>
 class FreeSolve {
   using V = Lanes<T>;
 
@@ -24,7 +24,7 @@ class FreeSolve {
     for (const Step& step : walk_.steps) has_systems_ |= step.implicit != nullptr;
   }
 
-  // Solves for those of each block, in turns.
+  // Solves for the free components of each block, in turns.
   template <class... Solves>
   static void run(const Walk& walk, Solves&&... all) {
     (all.start(), ...);
@@ -33,9 +33,11 @@ class FreeSolve {
         ((all.goes_on() ? all.evaluate(step, i) : void()), ...);
         if (step.implicit) ((all.goes_on() ? all.iterate(*step.implicit, i) : void()), ...);
       }
-      ((all.goes_on() && (i > 0 || all.has_systems_) ? all.judge(i) : void()), ...);
-      ((all.goes_on() ? all.derive() : void()), ...);
-      ((all.goes_on() ? all.correct(i) : void()), ...);
+      with_counts(walk.free, [&]<int n, int normal>() {
+        ((all.goes_on() && (i > 0 || all.has_systems_) ? all.template judge<n, normal>(i) : void()), ...);
+        ((all.goes_on() ? all.template derive<n, normal>() : void()), ...);
+        ((all.goes_on() ? all.template correct<n, normal>(i) : void()), ...);
+      });
     }
     (all.finish(), ...);
     if (walk.blocks.count > 0)
@@ -52,13 +54,13 @@ class FreeSolve {
     return {system, scratch_, walk_.rules, report_, points_.trace(system)};
   }
 
-  FreeInLanes<T, n, normal> free() const { return {walk_.free, scratch_}; }
+  template <int n, int normal>
+  FreeInLanes<T, n, normal> free() const {
+    return {walk_.free, scratch_};
+  }
 
-  void start() {
-    open_ = ~WideMask<T>{};
-    left_ = WideMask<T>{};
-    last_ = V{};
-    free().begin();
+  void start() const {
+    scratch_.copy({walk_.free.begin, walk_.free.input + walk_.free.first, walk_.free.count});
   }
 
   void evaluate(const Step& step, std::int64_t i) {
@@ -79,8 +81,9 @@ class FreeSolve {
 
   // Ends lanes in which all is found. In those that go on, the derivative of a residual by the free components is new if it
   // was not good enough: few residuals have one that changes.
+  template <int n, int normal>
   void judge(std::int64_t i) {
-    const auto free = this->free();
+    const auto free = this->free<n, normal>();
     const V residual = free.residual();
     const Mask<T> bad = non_finite_in<T>(bits_of<T>(scratch_[walk_.free.output], 6));
     left_ |= __builtin_convertvector(bad, WideMask<T>);
@@ -93,9 +96,10 @@ class FreeSolve {
   }
 
   // Derives by the normal components, and by the shears if a lane needs that.
+  template <int n, int normal>
   void derive() {
     derive(0, normal);
-    if (free().needs_shears(__builtin_convertvector(open_, Mask<T>))) derive(normal, n);
+    if (free<n, normal>().needs_shears(__builtin_convertvector(open_, Mask<T>))) derive(normal, n);
   }
 
   void derive(std::int64_t from, std::int64_t to) {
@@ -117,8 +121,9 @@ class FreeSolve {
     scratch_.copy(chain.unpack);
   }
 
+  template <int n, int normal>
   void correct(std::int64_t i) {
-    auto free = this->free();
+    auto free = this->free<n, normal>();
     left_ |= open_ & ~__builtin_convertvector(free.correct(), WideMask<T>);
     open_ &= ~left_;
     retire(i, free.stand());
@@ -130,8 +135,7 @@ class FreeSolve {
 
   // Ends lanes whose free components are found, if the unknowns are, too.
   void retire(std::int64_t i, const Mask<T>& lanes) {
-    WideMask<T> done = open_ & __builtin_convertvector(lanes, WideMask<T>);
-    if (has_systems_) done &= found_;
+    const WideMask<T> done = open_ & found_ & __builtin_convertvector(lanes, WideMask<T>);
     set_where(done, report_.iterations, WideMask<T>(WideMask<T>{} + i));
     open_ &= ~done;
   }
@@ -144,13 +148,13 @@ class FreeSolve {
 
   const Walk& walk_;
   const PointsInLanes<T>& points_;
-  const Scratch<T>& scratch_;
+  const Scratch<T> scratch_;
   BlockReport<T>& report_;
   bool& has_factors_;
   const ChainsInLanes<T> chains_;
+  // Lanes that go on, that are left to others, and whose unknowns have converged, if there are any.
+  WideMask<T> open_ = ~WideMask<T>{}, left_{}, found_ = ~WideMask<T>{};
   bool has_systems_ = false;
-  // Lanes that go on, that are left to others, and whose unknowns have converged.
-  WideMask<T> open_{}, left_{}, found_{};
   Mask<T> is_stale_{};  // the derivative of the residual by the free components is computed again
   V last_{};            // what did not vanish an iteration before
   Wide<T> initial_{};   // |r| at the guess

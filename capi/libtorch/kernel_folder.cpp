@@ -8,10 +8,10 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <system_error>
 
 #include "capi/base/error.h"
+#include "capi/platform/files.h"
 #include "capi/platform/refusals.h"
 
 namespace neml2_capi::aoti::libtorch {
@@ -80,8 +80,8 @@ KernelFolder::KernelFolder(const std::vector<KernelFile>& files) {
   path_ = create_locked(parent, lock_);
   if (path_.empty()) throw refuse();
   for (const KernelFile& file : files) {
-    std::ofstream out(path_ / fs::path(file.name).filename(), std::ios::binary);
-    if (out.write(file.bytes.data(), std::ssize(file.bytes)).flush()) continue;
+    platform::File out;
+    if (out.create(path_ / fs::path(file.name).filename()) && out.write(file.bytes) && out.close()) continue;
     const Error refused = refuse();
     remove();
     throw refused;

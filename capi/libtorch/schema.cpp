@@ -1,10 +1,10 @@
 #include "capi/libtorch/schema.h"
 
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <mutex>
 
+#include "capi/archive/files.h"
 #include "capi/base/error.h"
 #include "capi/base/locks.h"
 #include "capi/libtorch/library.h"
@@ -32,8 +32,7 @@ std::map<std::string, std::string>& declared() { return all_declared.get(); }
 const std::string& listed_operators() {
   return all_listed.get([] {
     const auto packages = Library::get().path().parent_path().parent_path().parent_path();
-    std::ifstream file(packages / "torchgen" / "packaged" / "ATen" / "native" / "native_functions.yaml");
-    return std::string(std::istreambuf_iterator<char>(file), {});
+    return archive::read(packages / "torchgen" / "packaged" / "ATen" / "native" / "native_functions.yaml").value_or("");
   });
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
-#include <sstream>
 
 #include "capi/base/error.h"
 #include "capi/platform/processor.h"
@@ -41,12 +40,22 @@ void add_level(Names& needed, int level) {
   if (level >= 4) needed.insert(std::begin(level_4), std::end(level_4));
 }
 
+// Calls a function with each word of a text.
+template <class Take>
+void for_each_word(std::string_view text, Take&& take) {
+  constexpr std::string_view blanks = " \t\n";
+  for (std::size_t begin = text.find_first_not_of(blanks), end; begin != text.npos;
+       begin = text.find_first_not_of(blanks, end)) {
+    end = std::min(text.find_first_of(blanks, begin), text.size());
+    take(std::string(text.substr(begin, end - begin)));
+  }
+}
+
 // Returns the instruction sets that a compiler was allowed to use. Later flags win: -march=native is recorded as a name
 // and every -m and -mno- of it.
 Names of_command_line(const std::string& producer) {
   Names needed;
-  std::istringstream words(producer);
-  for (std::string word; words >> word;) {
+  for_each_word(producer, [&](const std::string& word) {
     if (word.starts_with("-march=")) {
       add_level(needed, level_of(std::string_view(word).substr(7)));
     } else if (word.starts_with("-mno-")) {
@@ -54,7 +63,7 @@ Names of_command_line(const std::string& producer) {
     } else if (word.starts_with("-m")) {
       needed.insert(word.substr(2));
     }
-  }
+  });
   return needed;
 }
 
@@ -104,11 +113,11 @@ void check_machine(const Target& target) {
 
 void check_processor(const Target& target, const std::vector<std::string>& producers) {
   Names needed;
-  std::istringstream names(target.instruction_sets);
-  for (std::string name; names >> name;)
+  for_each_word(target.instruction_sets, [&](const std::string& name) {
     if (!add_instruction_set(needed, name))
       unsupported(join("The package was compiled for the unknown instruction set \"", name,
                        "\". Compile a portable package with: ", portable_command));
+  });
   for (const std::string& producer : producers) needed.merge(of_command_line(producer));
 
   const Names missing = missing_of(needed);

@@ -28,6 +28,8 @@ class File {
 
   // Returns the size of a regular file, nullopt for anything else with errno 0.
   std::optional<std::size_t> size() const;
+  // Moves to a byte of the file, from which the next read() reads.
+  bool seek(std::size_t position) const;
   // Reads up to `size` bytes. Returns their number, which is smaller at the end of the file, or -1.
   std::ptrdiff_t read(char* data, std::size_t size) const;
   bool write(std::string_view content) const { return write_all(number_, content); }

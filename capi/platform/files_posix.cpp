@@ -30,6 +30,8 @@ std::optional<std::size_t> File::size() const {
   return static_cast<std::size_t>(info.st_size);
 }
 
+bool File::seek(std::size_t position) const { return ::lseek(number_, static_cast<off_t>(position), SEEK_SET) >= 0; }
+
 std::ptrdiff_t File::read(char* data, std::size_t size) const {
   std::size_t done = 0;
   while (done < size) {

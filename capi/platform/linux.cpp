@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "capi/base/locks.h"
+#include "capi/platform/files.h"
 #include "capi/platform/process.h"
 #include "capi/platform/threads.h"
 
@@ -56,9 +56,13 @@ void Processors::take_thread(Processors& mine) const {
 }
 
 std::string processor_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("model name") && line.find(": ") != line.npos) return line.substr(line.find(": ") + 2);
+  File file;
+  char first[4096];  // the first of the processors, which are alike
+  if (const std::ptrdiff_t count = file.open("/proc/cpuinfo") ? file.read(first, sizeof first) : 0; count > 0) {
+    const std::string_view text(first, static_cast<std::size_t>(count));
+    const std::size_t line = text.find("model name"), begin = text.find(": ", line);
+    if (line != text.npos && begin != text.npos) return std::string(text.substr(begin + 2, text.find('\n', begin) - begin - 2));
+  }
   utsname system{};
   return ::uname(&system) == 0 ? system.machine : "";
 }

@@ -114,6 +114,10 @@ std::optional<std::size_t> File::size() const {
   return static_cast<std::size_t>(info.st_size);
 }
 
+bool File::seek(std::size_t position) const {
+  return _lseeki64(number_, static_cast<std::int64_t>(position), SEEK_SET) >= 0;
+}
+
 constexpr std::size_t most_at_once = 1 << 30;
 
 std::ptrdiff_t File::read(char* data, std::size_t size) const {
