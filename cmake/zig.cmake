@@ -30,3 +30,8 @@ get_filename_component(sources "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
 set(CMAKE_C_FLAGS_INIT "-g0 -fno-sanitize=undefined -ffile-prefix-map=${sources}=.")
 set(CMAKE_CXX_FLAGS_INIT "${CMAKE_C_FLAGS_INIT}")
 set(CMAKE_SHARED_LINKER_FLAGS_INIT -s)
+if(CMAKE_SYSTEM_NAME STREQUAL Darwin)
+  # There a table of symbols takes another option, and tables for exceptions are written once, in Apple's own form.
+  set(CMAKE_SHARED_LINKER_FLAGS_INIT -Wl,-x)
+  string(APPEND CMAKE_CXX_FLAGS_INIT " -fno-asynchronous-unwind-tables")
+endif()

@@ -170,7 +170,6 @@ class FreeInLanes {
  public:
   FreeInLanes(const Free& free, const Scratch<T>& scratch) : f_(free), scratch_(scratch) {}
 
-  void begin() const { scratch_.copy({f_.begin, f_.input + f_.first, n}); }
 
   // Returns the greatest of the components that are to vanish, and whether it is small enough.
   V residual() const { return greatest<n>(left()); }

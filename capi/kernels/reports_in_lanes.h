@@ -25,7 +25,7 @@ class Reports {
   }
 
   // Returns the bits of all values and derivatives.
-  Mask<T> bits_of_results() const {
+  [[gnu::always_inline]] Mask<T> bits_of_results() const {
     Mask<T> found{};
     for (const Bound& output : p_.walk.outputs) found |= bits_of(output);
     for (const Matrix& block : p_.walk.blocks) found |= bits_of(block);
@@ -83,7 +83,7 @@ class Reports {
 
  private:
   Mask<T> bits_of(const Bound& output) const { return bits(p_.scratch[output.at], output.components); }
-  Mask<T> bits_of(const Matrix& block) const {
+  [[gnu::always_inline]] Mask<T> bits_of(const Matrix& block) const {
     Mask<T> found{};
     if (block.at == nowhere) return found;
     const Lanes<T>* const values = p_.scratch[block.at];

@@ -14,7 +14,7 @@ class Scatter {
  public:
   Scatter(const PointsInLanes<T>& points, const BlockReport<T>& report) : p_(points), report_(report) {}
 
-  void all() const {
+  [[gnu::always_inline]] void all() const {
     const bool are_good = p_.is_full() && !any((report_.status > newton::non_finite) | report_.lost);
     for (const Bound& output : p_.walk.outputs) values(output, are_good);
     for (const Matrix& block : p_.walk.blocks) derivatives(block, are_good);
@@ -43,7 +43,7 @@ class Scatter {
     for (std::int64_t c = 0; c < count; ++c) to[c] = no_number<T>;
   }
 
-  void values(const Bound& output, bool are_good) const {
+  [[gnu::always_inline]] void values(const Bound& output, bool are_good) const {
     if (!output.array.data) return;
     if (are_good)
       return vectors_to_rows<T>(p_.numbers(output.at), p_.at(output.array), output.array.stride, output.components);
@@ -60,7 +60,7 @@ class Scatter {
     count_to(output.components, [&](std::int64_t c) { to[c] = from[c * width<T>]; });
   }
 
-  void derivatives(const Matrix& block, bool are_good) const {
+  [[gnu::always_inline]] void derivatives(const Matrix& block, bool are_good) const {
     if (block.at != nowhere && !p_.walk.input_first && are_good) {
       T* to = p_.at(block.array);
       if (block.columns == block.row_stride)

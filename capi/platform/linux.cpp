@@ -61,7 +61,8 @@ std::string processor_name() {
   if (const std::ptrdiff_t count = file.open("/proc/cpuinfo") ? file.read(first, sizeof first) : 0; count > 0) {
     const std::string_view text(first, static_cast<std::size_t>(count));
     const std::size_t line = text.find("model name"), begin = text.find(": ", line);
-    if (line != text.npos && begin != text.npos) return std::string(text.substr(begin + 2, text.find('\n', begin) - begin - 2));
+    if (line != text.npos && begin != text.npos)
+      return std::string(text.substr(begin + 2, text.find('\n', begin) - begin - 2));
   }
   utsname system{};
   return ::uname(&system) == 0 ? system.machine : "";
