@@ -1,7 +1,7 @@
 """Exports of a library for macOS: all but those with a prefix are hidden.
 
-zig's linker knows no list of exports, and exports what the C++ run time inside has. Apple's linker takes
--exported_symbols_list.
+zig's linker knows no list of exports, and exports what the C++ run time inside has. Apple's linker
+takes -exported_symbols_list.
 
     python3 tools/macho.py LIBRARY PREFIX
 """

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <deque>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "capi/base/locks.h"
+#include "capi/base/print_number.h"
 
 namespace neml2_capi::log {
 namespace {
@@ -181,8 +181,7 @@ std::int64_t count() { return queue().count(); }
 std::string scientific(double value) {
   if (std::isnan(value)) return "nan";  // without its sign
   char text[32];
-  const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::scientific, 6).ptr;
-  return {text, end};
+  return std::string(print_number(text, sizeof text, "%.6e", value));
 }
 
 }  // namespace neml2_capi::log

@@ -170,7 +170,6 @@ class FreeInLanes {
  public:
   FreeInLanes(const Free& free, const Scratch<T>& scratch) : f_(free), scratch_(scratch) {}
 
-
   // Returns the greatest of the components that are to vanish, and whether it is small enough.
   V residual() const { return greatest<n>(left()); }
   Mask<T> vanish(const V& residual) const { return residual <= tight<T> * greatest<size>(scratch_[f_.output]); }

@@ -59,9 +59,7 @@ class FreeSolve {
     return {walk_.free, scratch_};
   }
 
-  void start() const {
-    scratch_.copy({walk_.free.begin, walk_.free.input + walk_.free.first, walk_.free.count});
-  }
+  void start() const { scratch_.copy({walk_.free.begin, walk_.free.input + walk_.free.first, walk_.free.count}); }
 
   void evaluate(const Step& step, std::int64_t i) {
     if (i == 0 || !step.implicit) scratch_.run_forward(step);

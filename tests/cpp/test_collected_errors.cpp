@@ -1,4 +1,6 @@
 // Several errors of one package, in one message.
+#include <clocale>
+#include <limits>
 #include <stdexcept>
 
 #include "capi/package/collected_errors.h"
@@ -41,9 +43,20 @@ void other_exceptions_are_not_collected() {
   expect(false, "memory that lacks is no error of the package");
 }
 
+// A message is the same on every system, whatever prints a number there.
+void numbers_are_printed_to_six_digits() {
+  const double infinity = std::numeric_limits<double>::infinity();
+  expect(join(0.1, " ", 1.0 / 3.0, " ", -2e-20, " ", 1e300, " ", 5.0, " ", -infinity) ==
+             "0.1 0.333333 -2e-20 1e+300 5 -inf",
+         "as %g does in C");
+  std::setlocale(LC_ALL, "de_DE.UTF-8");  // which has a comma, if it is installed
+  expect(join(0.5) == "0.5", "with a point in any locale");
+}
+
 }  // namespace
 
 int main() {
+  numbers_are_printed_to_six_digits();
   nothing_is_raised_without_errors();
   the_first_status_and_cause_count();
   other_exceptions_are_not_collected();
