@@ -35,6 +35,15 @@ struct BlockReport : newton::Report<InLanes<T>> {
   Wide<T> initial{};                 // its |r| at the guess
 
   BlockReport() : newton::Report<InLanes<T>>{{}, {}, {}, InLanes<T>::number(1.0)} {}
+  // Begins with the points of another block. What a system writes before it is read stays.
+  void restart(std::int64_t first, int count) {
+    using Own = newton::Report<InLanes<T>>;
+    static_cast<Own&>(*this) = Own{{}, {}, {}, InLanes<T>::number(1.0)};
+    lost = failed = WideMask<T>{};
+    history = nullptr;
+    begin = first;
+    used = count;
+  }
   bool has_failed(int l) const { return this->status[l] > newton::non_finite; }
 };
 

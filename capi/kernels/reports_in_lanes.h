@@ -12,9 +12,7 @@ class Reports {
   Reports(const PointsInLanes<T>& points, BlockReport<T>& report) : p_(points), report_(report) {}
 
   void start() const {
-    report_ = {};
-    report_.begin = p_.begin;
-    report_.used = p_.used;
+    report_.restart(p_.begin, p_.used);
     const model::Points& history = p_.walk.report[NEML2_REPORT_RESIDUAL_HISTORY];
     if (!history.data) return;
     report_.history = p_.template at<double>(history);
