@@ -1,4 +1,4 @@
-// What the parts of a solve under a hypothesis share: the points of a range, their free strains, and the arrays of the law.
+// Points of a range, their free strains, and the arrays of the law: shared by all parts of a solve under a hypothesis.
 #pragma once
 
 #include <array>

@@ -134,7 +134,7 @@ struct Spread {
   std::int64_t rows, begin, units, first;  // `units` rows from `begin` on have them, in columns from `first` on
 };
 
-// The same as CutIncrement of directions.
+// Directions of the givens in a part of the increment: CutIncrement has their values.
 struct DirectionsInParts {
   List<Spread> begins = {};   // of old states
   List<Spread> spreads = {};  // of ends of the increment

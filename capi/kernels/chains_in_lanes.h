@@ -99,7 +99,7 @@ class ChainsInLanes {
       for (std::int64_t k = 0; k < end; ++k) set_where(~bad, right[i * count + k], solved[i * count + k]);
   }
 
-  // The same for one point, whose directions are in the lanes.
+  // Solves for one point, whose directions are in the lanes.
   void solve_steps_of_one(const Chain& chain, const V* from) const {
     constexpr int lanes = width<T>;
     const Implicit& system = *chain.system;

@@ -1,4 +1,4 @@
-// What points are given, from the arrays of a caller into lanes.
+// Inputs and parameters of points, from the arrays of a caller into lanes.
 #pragma once
 
 #include "capi/kernels/points_in_lanes.h"

@@ -75,7 +75,7 @@ class InParts {
     take(lanes, scratch_[move.to], scratch_[move.from], move.components);
   }
 
-  // What lanes that did not fail have found.
+  // Results of the lanes that did not fail.
   void begin() const {
     scratch_.copy({system_.u, parts_.solution, system_.unknowns});
     if (!chain_) return;

@@ -38,8 +38,8 @@ void repeat(const T* values, Lanes<T>* to, std::int64_t components) {
   count_to(components, [&](std::int64_t c) { to[c] = values[c] - Lanes<T>{}; });
 }
 
-// Joins bits that are those of NaN if a number is not finite: x - x is zero or NaN, and whatever bits of NaN are joined make
-// one again. A sum would wait for every addition.
+// Joins the bits of x - x, which is zero, or NaN if x is not finite: NaNs that are joined are a NaN again. A sum
+// would wait for every addition.
 template <class T>
 [[gnu::always_inline]] inline Mask<T> bits_of(const Lanes<T>* values, std::int64_t components) {
   Mask<T> bits{};

@@ -65,7 +65,7 @@ class Reports {
     }
   }
 
-  // Writes those of a point in every lane, for which nothing was solved.
+  // Writes the reports of a full block for which nothing was solved.
   void write_good() const {
     fill_array<std::int32_t>(NEML2_REPORT_STATUS, newton::ok);
     fill_array<std::int32_t>(NEML2_REPORT_ITERATIONS, 0);

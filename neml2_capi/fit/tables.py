@@ -206,7 +206,7 @@ def _number(path: str, line: int, column: str, field: str, decimal: str) -> floa
             path, f"line {line}, column {column!r}: {field!r} has a point, and decimal is ','"
         )
     try:
-        return float(field.replace(",", ".") if decimal == "," else field)
+        return _parsed(field, decimal)
     except ValueError:
         hint = ': it has a decimal comma; say decimal = ","' if _has_comma(field) else ""
         raise _refused(
@@ -216,15 +216,19 @@ def _number(path: str, line: int, column: str, field: str, decimal: str) -> floa
 
 def _is_number(field: str, decimal: str) -> bool:
     try:
-        float(field.replace(",", ".") if decimal == "," else field)
+        _parsed(field, decimal)
     except ValueError:
         return _has_comma(field)
     return True
 
 
+def _parsed(field: str, decimal: str) -> float:
+    return float(field.replace(",", ".") if decimal == "," else field)
+
+
 def _has_comma(field: str) -> bool:
     try:
-        float(field.replace(",", ".", 1))
+        _parsed(field, ",")
     except ValueError:
         return False
     return "," in field

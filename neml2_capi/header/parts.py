@@ -17,7 +17,7 @@ _BEGIN, _END = "narrowed(begin_of(part, width))", "narrowed(begin_of(part + 1, w
 
 
 class Parts:
-    """What a system is given in a part of the increment, by the roles of its givens."""
+    """Givens of a system in a part of the increment, by their roles."""
 
     def __init__(
         self, roles: Sequence[Any], levels: int, values: Mapping[str, Place], text: Statements
