@@ -189,8 +189,14 @@ def _derivatives(face: Face) -> Iterator[str]:
         yield f"  NEML2_FUNCTION real {name}(int i, int j) const {{ return values[{at}]; }}"
 
 
+#: Keeps Intel's OpenCL for processors (2026.22) from taking points side by side: in a loop over
+#: parts of an increment it then hands values of one point to another.
+_ONE_BY_ONE = "__attribute__((intel_vec_len_hint(1)))\n"
+
+
 def opencl(face: Face) -> str:
     """The law as OpenCL C."""
+    is_cut = any(system.is_cut for system in face.law.systems)
     given = [name for _, name, _ in CRITERIA]
     rules = [f"  rules.{n} = {n if n in given else v};" for _, n, v, _ in face.settings()]
     settings = [(t.replace("int64_t", "long"), n, c) for t, n, _, c in face.settings()]
@@ -201,6 +207,7 @@ def opencl(face: Face) -> str:
         settings="\n".join(f"  {t} {n}; /* {c} */" for t, n, c in settings),
         given=_GIVEN,
         rules="\n".join(rules),
+        attributes=_ONE_BY_ONE if is_cut else "",
     )
 
 

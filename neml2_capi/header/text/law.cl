@@ -56,7 +56,7 @@ static __attribute__((noinline)) void update_point_with_care(
 /* One work item for each point. Arrays are [component][point]; parameters have one value each, unless they vary. `tangent`
    may be null; entries of derivatives that were not compiled are left as they are. `reports` is [2][point], status and
    iterations; `norms` is [2][point], the norm of the residual and the suggested cut. Results of points that failed are NaN. */
-__kernel void neml2_update(long points, __global const real *inputs, __global const real *parameters, long parameters_vary,
+${attributes}__kernel void neml2_update(long points, __global const real *inputs, __global const real *parameters, long parameters_vary,
                            __global real *outputs, __global real *tangent, __global int *reports, __global double *norms,
                            $given) {
   const long i = get_global_id(0);
