@@ -56,7 +56,7 @@ ImplicitSegment read_flat_implicit(const Field& field) {
 }
 
 // Reads the sensitivity. Its package returns one matrix for each pair of groups.
-std::optional<Sensitivity> read_sensitivity(const Field& field, const ImplicitSegment& segment) {
+std::optional<Sensitivity> read_sensitivity3(const Field& field, const ImplicitSegment& segment) {
   Sensitivity sensitivity;
   sensitivity.block_package = find_package(field, "ift_package");
   const auto is_block = [](const Group& group) { return group.block; };
@@ -71,14 +71,14 @@ std::optional<Sensitivity> read_sensitivity(const Field& field, const ImplicitSe
   return sensitivity;
 }
 
-ImplicitSegment read_implicit(const Field& field) {
+ImplicitSegment read_implicit3(const Field& field) {
   ImplicitSegment segment = read_stepping(field);
   read_packing(field, segment);
-  segment.given_sensitivity = read_sensitivity(field, segment);
+  segment.given_sensitivity = read_sensitivity3(field, segment);
   return segment;
 }
 
-SolverConfig read_solver(const Field& segment) {
+SolverConfig read_solver3(const Field& segment) {
   SolverConfig solver = read_tolerances(segment);
   if (const auto search = segment.find("linesearch")) {
     solver.ls_type = (*search)["type"].text();
@@ -91,7 +91,7 @@ SolverConfig read_solver(const Field& segment) {
 
 // Reads all but the solver.
 template <class ReadForward, class ReadImplicit>
-Metadata read_model(const Field& document, ReadForward&& forward, ReadImplicit&& implicit) {
+Metadata read_model3(const Field& document, ReadForward&& forward, ReadImplicit&& implicit) {
   Metadata metadata;
   metadata.inputs = read_variables(document["inputs"], read_typed_variable);
   metadata.outputs = read_variables(document["outputs"], read_typed_variable);
@@ -104,14 +104,14 @@ Metadata read_model(const Field& document, ReadForward&& forward, ReadImplicit&&
 }  // namespace
 
 Metadata read_schema2(const Field& document) {
-  Metadata metadata = read_model(document, read_flat_forward, read_flat_implicit);
+  Metadata metadata = read_model3(document, read_flat_forward, read_flat_implicit);
   if (const auto segment = first_implicit(document)) metadata.solver = read_tolerances(*segment);
   return metadata;
 }
 
 Metadata read_schema3(const Field& document) {
-  Metadata metadata = read_model(document, read_forward, read_implicit);
-  if (const auto segment = first_implicit(document)) metadata.solver = read_solver(*segment);
+  Metadata metadata = read_model3(document, read_forward, read_implicit3);
+  if (const auto segment = first_implicit(document)) metadata.solver = read_solver3(*segment);
   return metadata;
 }
 

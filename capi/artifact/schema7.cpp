@@ -6,8 +6,8 @@ namespace neml2_capi::artifact {
 
 namespace {
 
-std::optional<Sensitivity> read_sensitivity(const Field& segment, const char* package_key, const char* pairs_key,
-                                            const char* input) {
+std::optional<Sensitivity> read_sensitivity7(const Field& segment, const char* package_key, const char* pairs_key,
+                                             const char* input) {
   Sensitivity sensitivity;
   sensitivity.block_package = find_package(segment, package_key);
   if (sensitivity.block_package.empty()) return std::nullopt;
@@ -15,11 +15,11 @@ std::optional<Sensitivity> read_sensitivity(const Field& segment, const char* pa
   return sensitivity;
 }
 
-ImplicitSegment read_implicit(const Field& field) {
+ImplicitSegment read_implicit7(const Field& field) {
   ImplicitSegment segment = read_stepping(field);
   read_packing(field, segment);
-  segment.given_sensitivity = read_sensitivity(field, "ift_package", "jacobian_pairs", "in_var");
-  segment.parameter_sensitivity = read_sensitivity(field, "param_ift_package", "param_jacobian_pairs", "param");
+  segment.given_sensitivity = read_sensitivity7(field, "ift_package", "jacobian_pairs", "in_var");
+  segment.parameter_sensitivity = read_sensitivity7(field, "param_ift_package", "param_jacobian_pairs", "param");
   return segment;
 }
 
@@ -30,7 +30,7 @@ Metadata read_schema7(const Field& document) {
   metadata.inputs = read_variables(document["inputs"], read_model_variable);
   metadata.outputs = read_variables(document["outputs"], read_model_variable);
   metadata.parameters = read_parameters(document["parameters"]);
-  metadata.segments = read_segments(document, read_forward, read_implicit);
+  metadata.segments = read_segments(document, read_forward, read_implicit7);
   metadata.derivatives = read_derivatives(document["derivatives"]);
   metadata.parameter_derivatives = read_derivatives(document["parameter_derivatives"]);
   return metadata;

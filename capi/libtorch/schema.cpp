@@ -21,7 +21,7 @@ constexpr std::string_view known[] = {
     "neml2::opaque_pow(Tensor base, Tensor exponent) -> Tensor",
 };
 
-constinit locks::Mutex mutex;
+constinit locks::Mutex schemas_mutex;
 constinit locks::Lazy<std::map<std::string, std::string>> all_declared;
 constinit locks::Lazy<const std::string> all_listed;
 
@@ -49,7 +49,7 @@ std::optional<std::string> listed_schema(const std::string& target) {
 
 std::optional<std::string> find_schema(const std::string& target) {
   {
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(schemas_mutex);
     const auto found = declared().find(target);
     if (found != declared().end()) return found->second;
   }
@@ -62,7 +62,7 @@ std::optional<std::string> find_schema(const std::string& target) {
 
 void declare(std::string_view text) {
   const OperatorSchema schema = parse_schema(text);
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(schemas_mutex);
   declared()[schema.full_name()] = std::string(text);
 }
 

@@ -23,16 +23,16 @@ namespace neml2_capi::plugin {
 namespace {
 
 constexpr int OF_ERROR_MESSAGE = 512;
-constexpr Words WORDS{"s0.gradients",
-                      "s1.gradients",
-                      "s0.thermodynamic_forces",
-                      "s0.internal_state_variables",
-                      "s1.material_properties",
-                      "the time",
-                      "dt",
-                      "the temperature of s1.external_state_variables",
-                      "s1.external_state_variables",
-                      "K"};
+constexpr Words GENERIC_WORDS{"s0.gradients",
+                              "s1.gradients",
+                              "s0.thermodynamic_forces",
+                              "s0.internal_state_variables",
+                              "s1.material_properties",
+                              "the time",
+                              "dt",
+                              "the temperature of s1.external_state_variables",
+                              "s1.external_state_variables",
+                              "K"};
 
 // The request in K[0].
 enum class Operator { NONE, ELASTIC, SECANT, TANGENT };
@@ -185,9 +185,9 @@ int evaluate(const BehaviourData& d, std::int32_t hypothesis) {
     if (what.kind == Operator::SECANT) secant_operator(m, rest, secant);
   };
   if (!what.prediction || what.kind == Operator::TANGENT) {
-    if (!evaluate_point(m, w, d.dt, WORDS)) return give_up(d, w);
+    if (!evaluate_point(m, w, d.dt, GENERIC_WORDS)) return give_up(d, w);
   } else {
-    require_finite(m, w, 1, d.dt, WORDS);
+    require_finite(m, w, 1, d.dt, GENERIC_WORDS);
   }
   at(!what.prediction);
   const double speed = what.sound ? speed_of_sound(d, m, elastic) : 0;

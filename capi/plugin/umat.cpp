@@ -23,8 +23,8 @@
 namespace neml2_capi::plugin {
 namespace {
 
-constexpr Words WORDS{"STRAN", "STRAN + DSTRAN", "STRESS",       "STATEV", "PROPS",
-                      "TIME",  "DTIME",          "TEMP + DTEMP", "PREDEF", "DDSDDE"};
+constexpr Words UMAT_WORDS{"STRAN", "STRAN + DSTRAN", "STRESS",       "STATEV", "PROPS",
+                           "TIME",  "DTIME",          "TEMP + DTEMP", "PREDEF", "DDSDDE"};
 
 // The arguments of UMAT that are used.
 struct Arguments {
@@ -128,7 +128,7 @@ void scatter(const Arguments& a, const Material& m, const Host& host, const Conv
 void stand_still(const Arguments& a, const Material& m, const Convention& c, Workspace& w) {
   for (const double part : MOMENTS) {
     w.stand_still(part, *a.dtime);
-    if (evaluate_point(m, w, *a.dtime, WORDS)) return scatter_tangent(a, c, w);
+    if (evaluate_point(m, w, *a.dtime, UMAT_WORDS)) return scatter_tangent(a, c, w);
   }
   refuse("the point failed, and so did one at rest, whose tangent the host needs. Check the state and the constants.");
 }
@@ -156,7 +156,7 @@ void evaluate(const Arguments& a, const Material& whole) {
   Workspace& w = workspace(m, 1, Purpose::TANGENT);
   if (!std::exchange(w.fits_host, true)) check(host, m);
   gather(a, m, host, tensors, w);
-  if (!evaluate_point(m, w, *a.dtime, WORDS)) return give_up(a, m, host, tensors, w);
+  if (!evaluate_point(m, w, *a.dtime, UMAT_WORDS)) return give_up(a, m, host, tensors, w);
   if (m.mapping.integrates_energies) {
     const Rest end{w.strain.data(), w.state.data(), w.temperature.data(), w.fields.data(), w.parameters.data(),
                    w.time,          *a.dtime};

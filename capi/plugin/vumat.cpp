@@ -18,16 +18,16 @@
 namespace neml2_capi::plugin {
 namespace {
 
-constexpr Words WORDS{"the strain in stateOld",
-                      "strainInc",
-                      "stressOld",
-                      "stateOld",
-                      "props",
-                      "totalTime",
-                      "dt",
-                      "tempNew",
-                      "fieldNew",
-                      ""};
+constexpr Words VUMAT_WORDS{"the strain in stateOld",
+                            "strainInc",
+                            "stressOld",
+                            "stateOld",
+                            "props",
+                            "totalTime",
+                            "dt",
+                            "tempNew",
+                            "fieldNew",
+                            ""};
 
 // The arguments of VUMAT that are used; a component of a point is `points` away from the next component.
 struct Block {
@@ -104,7 +104,7 @@ void evaluate(const Block& b) {
   check(b, m.mapping);
   Workspace& w = workspace(m, b.points, Purpose::VALUES);
   gather(b, m, w);
-  require_finite(m, w, b.points, b.dt, WORDS);
+  require_finite(m, w, b.points, b.dt, VUMAT_WORDS);
   bool good = w.call.run(std::int64_t(b.points)) == NEML2_OK;
   tell_warnings(m);
   const bool at_rest = !good && b.dt == 0 && m.has_rates && stands_still(m, w, b.points);

@@ -211,11 +211,12 @@ def test_the_scenarios_in_fortran(compiler: Compiler, tmp_path: Path) -> None:
 @pytest.mark.everything("the library, compiled by others")
 @with_each(GCC[:1], GCC[1:][-1:], CLANG[:1], CLANG[1:][-1:], places=())
 def test_the_library_by(compiler: Compiler) -> None:
-    """Without a warning; and its programs in C and C++ pass."""
+    """Without a warning, and each file by itself; its programs in C and C++ pass."""
+    alone = ("-DNEML2_CAPI_UNITY=OFF", "-DNEML2_CAPI_PRECOMPILE=OFF")
     words = zip(("C", "CXX"), (compiler.c, compiler.cxx), strict=True)
     choice = [f"-DCMAKE_{language}_COMPILER={name}" for language, (name,) in words]
     place = CACHE / "cmake" / f"{compiler.name}-{checkout()}"
-    build = configured(*choice, folder=place)
+    build = configured(*choice, *alone, folder=place)
     build.make(title=f"building the library by {compiler.name}")
     ctest("--output-on-failure", "-R", "^(c|cpp|cpp_face|scenario_c|scenario_cpp)_", of=place)
 
