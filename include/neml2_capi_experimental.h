@@ -318,7 +318,7 @@ NEML2_CAPI int32_t neml2_stream_set(int32_t index, void *stream);
  * output `x` in the step before, which must be bound, and with a step stride if there is an `x~2`. The derivative of another
  * input is the same in all steps. An input without one does not move, so bind one for each history that the law has, zeros
  * if it begins fixed.
- * If a history has a step stride, so that the states are known, solves begin at them, and derive alone.
+ * If all histories have a step stride, so that the states are known, solves begin at them, and derive alone.
  * By a history itself, `x~1` as NEML2_INPUT with the unit matrix for `x~1`, derivatives are by the value before the first
  * step.
  * ------------------------------------------------------------------------------------------- */
@@ -326,9 +326,9 @@ NEML2_CAPI int32_t neml2_stream_set(int32_t index, void *stream);
 /** Bind the derivative of an input with respect to `variable`, an input (`kind` NEML2_INPUT) or a parameter
  *  (NEML2_PARAMETER), of the shape (input's point shape..., variable's point shape...), which is read; a point stride of 0 is
  *  one for all points. It replaces the unit matrix that an input is by itself. NULL removes it. It may overlap no
- *  array that is written. A run is UNSUPPORTED if the model has no kernels for all of it, may cut increments, is seen
- *  through a view, a hypothesis or a scheduler, if products with tangents or cotangents are bound, or if a derivative by
- *  that input was not compiled; points are not rescued.
+ *  array that is written. A run is UNSUPPORTED if the model has no kernels for all of it and no hypothesis, is seen
+ *  through another view or a scheduler, if products with tangents or cotangents are bound, or if a derivative by
+ *  that input was not compiled; points are not rescued, but under a hypothesis.
  *  Errors: NAME, SHAPE, DTYPE, UNSUPPORTED. Threads: one. */
 NEML2_CAPI int32_t neml2_call_bind_input_derivative(neml2_call *call, const char *input, int32_t kind,
                                                     const char *variable, void *data, int32_t dtype,

@@ -44,6 +44,9 @@ void Gathered::add_slopes_and_guesses(const Model& model, const Bindings& of) {
   for (std::size_t k = 0; k < of.guesses.size(); ++k)
     bindings.guesses.push_back(of.guesses[k].data ? gather(model.variables(Kind::unknown)[k], of.guesses[k])
                                                   : Points());
+  for (std::size_t i = 0; i < of.solution.size(); ++i)
+    bindings.solution.push_back(of.solution[i].data ? gather(model.variables(Kind::output)[i], of.solution[i])
+                                                    : Points());
 }
 
 // A result, which goes back to `all`.

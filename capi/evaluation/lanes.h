@@ -18,7 +18,7 @@ class Lanes final : public Route {
   explicit Lanes(const Model& model);
 
   bool solves() const override { return !model_.variables(Kind::unknown).empty(); }
-  bool takes_slopes() const override { return true; }
+  bool takes_slopes(const Request&) const override { return true; }
   // Throws NEML2_ERROR_UNSUPPORTED if the options require kernels that cannot give it.
   bool gives(const Request& request, const Options& options) const override;
   void check(const Options&, std::int64_t) const override {}

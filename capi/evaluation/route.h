@@ -80,7 +80,7 @@ class Route {
   virtual bool gives(const Request& request, const Options& options) const = 0;
 
   // Whether inputs may move with the variables of derivatives.
-  virtual bool takes_slopes() const { return false; }
+  virtual bool takes_slopes(const Request&) const { return false; }
 
   // Throws NEML2_ERROR_SHAPE or _UNSUPPORTED if so many points cannot be evaluated with these options.
   virtual void check(const Options& options, std::int64_t points) const = 0;

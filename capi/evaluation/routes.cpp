@@ -43,10 +43,10 @@ Routes::~Routes() = default;
 const Route& Routes::choose(const Request& request, const Options& options) const {
   std::size_t i = 0;
   while (!routes_[i]->gives(request, options)) ++i;  // the last one gives all
-  if (request.slopes && !routes_[i]->takes_slopes())
+  if (request.slopes && !routes_[i]->takes_slopes(request))
     throw Error(
         NEML2_ERROR_UNSUPPORTED, "derivatives",
-        "Derivatives of inputs are taken by kernels alone, without views, hypotheses and schedulers, and "
+        "Derivatives of inputs are taken by kernels or under a hypothesis, without other views and schedulers, and "
         "not beside products with tangents or cotangents. Compile the model with --kernels auto, or unbind them.");
   return *routes_[i];
 }

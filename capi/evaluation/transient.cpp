@@ -123,18 +123,20 @@ void Transient::add_slopes() {
   }
 }
 
-// An unknown whose history has steps of its own is known: it is the history of the next step.
+// An output whose history has steps of its own is known: it is the history of the next step. So is the solution if all
+// unknowns are such outputs, and all histories have steps.
 void Transient::add_solutions() {
-  const auto histories = plan_.model().histories();
   const auto& outputs = plan_.model().variables(Kind::output);
-  for (const Variable& unknown : plan_.model().variables(Kind::unknown)) {
-    const auto history = std::ranges::find_if(histories, [&](const Model::History& each) {
-      return each.age == 1 && each.output >= 0 && outputs[static_cast<std::size_t>(each.output)].name == unknown.name &&
-             first_.inputs[static_cast<std::size_t>(each.input)].step != 0;
-    });
-    if (history == histories.end()) return solutions_.clear();
-    solutions_.push_back(static_cast<std::size_t>(history->input));
+  const auto& unknowns = plan_.model().variables(Kind::unknown);
+  std::size_t known = 0;
+  for (const Model::History& each : plan_.model().histories()) {
+    if (each.age != 1 || each.output < 0) continue;
+    const auto input = static_cast<std::size_t>(each.input), output = static_cast<std::size_t>(each.output);
+    if (first_.inputs[input].step == 0) return solutions_.clear();
+    solutions_.emplace_back(input, output);
+    known += static_cast<std::size_t>(std::ranges::count(unknowns, outputs[output].name, &Variable::name));
   }
+  if (known < unknowns.size()) solutions_.clear();
 }
 
 // Finds the block that becomes the derivative of a history.
@@ -202,12 +204,13 @@ void Transient::go_to(std::int64_t step, Bindings& bindings) const {
     input.data += (step - each.age()) * each.source.bytes;
     bindings.copies[each.input] = is_in_place(each);
   }
-  bindings.guesses.clear();
-  for (const std::size_t input : solutions_)
+  bindings.solution.clear();
+  if (!solutions_.empty() && step + 1 < steps_) bindings.solution.resize(bindings.outputs.size());
+  for (const auto& [input, output] : solutions_)
     if (step + 1 < steps_) {
       const Place next = place(Part::input, input);
-      bindings.guesses.push_back(next.of(first_));
-      bindings.guesses.back().data += (step + 1) * next.bytes;
+      bindings.solution[output] = next.of(first_);
+      bindings.solution[output].data += (step + 1) * next.bytes;
     }
   for (const CarriedSlope& each : carried_slopes_) {
     Points& array = bindings.slopes[each.slope].array;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "capi/base/locks.h"
@@ -87,9 +88,10 @@ class Transient final : public Route {
   const Bindings& first_;
   std::vector<Carried> carried_;
   std::vector<CarriedSlope> carried_slopes_;
-  std::vector<std::size_t> solutions_;  // by unknown: the history that has its values; empty if there are none
-  std::vector<Place> moving_;           // with a step stride
-  std::vector<Place> last_;             // written in the last step only
+  // Histories that have the values of all unknowns, and their outputs; empty if they have not.
+  std::vector<std::pair<std::size_t, std::size_t>> solutions_;
+  std::vector<Place> moving_;  // with a step stride
+  std::vector<Place> last_;    // written in the last step only
   std::int64_t steps_, bytes_per_point_ = 1;
   Tally all_;  // of all steps, as far as they are kept
   Vector<Exceeded> exceeded_;

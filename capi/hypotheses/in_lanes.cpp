@@ -17,6 +17,7 @@ class InLanes {
       Vector<std::int64_t> all(static_cast<std::size_t>(s_.range.points));
       std::iota(all.begin(), all.end(), s_.range.begin);
       apart_.emplace(s_.plan.model(), s_.bindings, std::move(all), Gathered::Wanted::results, s_.options.miters());
+      apart_->add_slopes_and_guesses(s_.plan.model(), s_.bindings);
     }
     begin_ = apart_ ? 0 : s_.range.begin;
     own_ = apart_ ? apart_->bindings : s_.bindings;
@@ -93,8 +94,9 @@ class InLanes {
 kernels::Asked asked_of_lanes(const Request& request, const Reduction& reduction, const Model& law) {
   kernels::Asked asked;
   asked.by_parameters = request.parameter_blocks;
-  asked.by_values =
-      request.blocks || !reduction.hypothesis().free.empty() || (request.parameter_blocks && law.carries_parameters());
+  asked.slopes = request.slopes;
+  asked.by_values = request.blocks || request.slopes || !reduction.hypothesis().free.empty() ||
+                    (request.parameter_blocks && law.carries_parameters());
   return asked;
 }
 

@@ -14,6 +14,7 @@ struct LawMemory : Workspace::Kept {
   Bindings bindings;
   Bindings outside;                              // the caller's, with reports in rooms of its own
   Vector<char> status, iterations, norms, free;  // these
+  Vector<double> slopes;                         // of a point: blocks may be written over them
 };
 
 class LawArrays {

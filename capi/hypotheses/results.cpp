@@ -31,14 +31,51 @@ void ResultsUnder<Scalar>::write_outputs(Part part, const double* of_free, std::
 
 template <class Scalar>
 void ResultsUnder<Scalar>::write_blocks(std::int64_t p, std::size_t row, const Inverse* inverse) const {
+  keep_slopes(p);
   for (const Part part : {Part::block, Part::parameter_block})
     for (std::size_t i = 0; i < s_.bindings.of(part).size(); ++i)
-      if (Scalar* to = outside(part, i, p)) write_block(part, i, row, inverse, to);
+      if (s_.bindings.of(part)[i].data) write_block(part, i, p, row, inverse);
 }
 
 template <class Scalar>
-void ResultsUnder<Scalar>::write_block(Part part, std::size_t index, std::size_t row, const Inverse* inverse,
-                                       Scalar* to) const {
+void ResultsUnder<Scalar>::keep_slopes(std::int64_t p) const {
+  Vector<double>& kept = s_.memory.slopes;
+  kept.clear();
+  for (const Slope& slope : s_.bindings.slopes) {
+    if (!slope.array.data) continue;
+    const Scalar* const from = reinterpret_cast<const Scalar*>(point(slope.array, p, sizeof(Scalar)));
+    kept.insert(kept.end(), from, from + entries(slope));
+  }
+}
+
+// Total derivatives: d(output)/d(input) d(input)/d(variable) is added for each input that moves. It replaces the unit matrix
+// that a variable is by itself.
+template <class Scalar>
+void ResultsUnder<Scalar>::write_block(Part part, std::size_t index, std::int64_t p, std::size_t row,
+                                       const Inverse* inverse) const {
+  const Derivative& own = s_.plan.model().derivatives(kind_of(part)).all()[index];
+  const std::int64_t by_row = s_.bindings.input_first ? 1 : own.columns,
+                     by_column = s_.bindings.input_first ? own.rows : 1;
+  Scalar* const to = outside(part, index, p);
+  condense(part, index, row, inverse, [=](std::int64_t r, std::int64_t c, double value) {
+    to[r * by_row + c * by_column] = static_cast<Scalar>(value);
+  });
+  for_each_slope(part, index, [&](std::size_t, std::size_t by_input) {
+    if (by_input == index && part == Part::block) std::fill_n(to, own.rows * own.columns, Scalar(0));
+  });
+  for_each_slope(part, index, [&](std::size_t kept, std::size_t by_input) {
+    const double* const moves = s_.memory.slopes.data() + kept;
+    condense(Part::block, by_input, row, inverse, [&](std::int64_t r, std::int64_t k, double value) {
+      for (std::int64_t c = 0; c < own.columns; ++c)
+        to[r * by_row + c * by_column] += static_cast<Scalar>(value * moves[k * own.columns + c]);
+    });
+  });
+}
+
+template <class Scalar>
+template <class Take>
+void ResultsUnder<Scalar>::condense(Part part, std::size_t index, std::size_t row, const Inverse* inverse,
+                                    Take&& take) const {
   const Reduction::Condensed& of = s_.reduction.condensed(kind_of(part))[index];
   const auto law_block = [&](Part which, std::int64_t at) {
     return at < 0 ? nullptr : of_law(which, static_cast<std::size_t>(at), row);
@@ -62,7 +99,7 @@ void ResultsUnder<Scalar>::write_block(Part part, std::size_t index, std::size_t
       if (by_strain)
         for (std::size_t k = 0; k < n; ++k)
           value += static_cast<double>(by_strain[of.rows[r] * symmetric_size + s_.free[k]]) * solved[k];
-      to[s_.bindings.input_first ? c * rows + r : r * columns + c] = static_cast<Scalar>(value);
+      take(static_cast<std::int64_t>(r), static_cast<std::int64_t>(c), value);
     }
   }
 }

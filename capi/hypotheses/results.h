@@ -6,6 +6,7 @@
 
 #include "capi/hypotheses/free_solve.h"
 #include "capi/hypotheses/inverse.h"
+#include "capi/model/tensor_pair.h"
 
 namespace neml2_capi::model {
 
@@ -25,9 +26,24 @@ class ResultsUnder {
     return array.data ? reinterpret_cast<Scalar*>(point(array, p, sizeof(Scalar))) : nullptr;
   }
 
+  // Calls f(position of its slope among those kept, derivative of the same output by the input that moves) for each that moves with the variable of a
+  // derivative. Positions are of the boundary.
+  template <class Take>
+  void for_each_slope(Part part, std::size_t index, Take&& take) const {
+    const Derivative& own = s_.plan.model().derivatives(kind_of(part)).all()[index];
+    std::size_t kept = 0;
+    for (const Slope& slope : s_.bindings.slopes) {
+      if (!slope.array.data) continue;
+      if (slope.kind == kind_of(part) && slope.variable == own.input)
+        take(kept, static_cast<std::size_t>(derivative_of(s_.plan.model(), Kind::input, own.output, slope.input)));
+      kept += static_cast<std::size_t>(entries(slope));
+    }
+  }
+
   // Writes outputs, or their products with tangents, and the free strains, or theirs.
   void write_outputs(Part part, const double* of_free, std::int64_t p, std::size_t row) const;
-  // Writes condensed derivatives. The inverse is of the tangent of the free strains; null if there are none.
+  // Writes condensed derivatives, and adds what moves with their variables. The inverse is of the tangent of the free
+  // strains; null if there are none.
   void write_blocks(std::int64_t p, std::size_t row, const Inverse* inverse) const;
   void write_adjoints(std::int64_t p, std::size_t row) const;
 
@@ -35,7 +51,15 @@ class ResultsUnder {
   std::optional<std::size_t> of_adjoint(Part part, std::size_t index) const;
 
  private:
-  void write_block(Part part, std::size_t index, std::size_t row, const Inverse* inverse, Scalar* to) const;
+  std::int64_t entries(const Slope& slope) const {
+    return s_.plan.model().variables(Kind::input)[slope.input].point_shape.product() *
+           s_.plan.model().variables(slope.kind)[slope.variable].point_shape.product();
+  }
+  void keep_slopes(std::int64_t p) const;
+  // Hands a condensed derivative over, entry by entry.
+  template <class Take>
+  void condense(Part part, std::size_t index, std::size_t row, const Inverse* inverse, Take&& take) const;
+  void write_block(Part part, std::size_t index, std::int64_t p, std::size_t row, const Inverse* inverse) const;
 
   const FreeSolve& s_;
 };

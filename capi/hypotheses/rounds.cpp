@@ -53,6 +53,12 @@ void Rounds<Scalar>::evaluate(const Vector<std::size_t>& some) {
   const auto ask = [&](Part part, std::int64_t i) {
     if (i >= 0) s_.arrays.ask(part, static_cast<std::size_t>(i));
   };
+  const auto ask_for = [&](Part part, std::size_t i) {
+    const auto& needed = s_.reduction.condensed(kind_of(part))[i];
+    ask(part, needed.direct);
+    ask(Part::block, needed.by_free);
+    ask(part, needed.of_output);
+  };
   if (!s_.free.empty()) {
     s_.arrays.ask(Part::output, s_.reduction.stress());
     ask(Part::block, s_.reduction.tangent());
@@ -63,10 +69,8 @@ void Rounds<Scalar>::evaluate(const Vector<std::size_t>& some) {
   for (const Part part : {Part::block, Part::parameter_block})
     for (std::size_t i = 0; i < s_.bindings.of(part).size(); ++i) {
       if (!s_.bindings.of(part)[i].data) continue;
-      const auto& needed = s_.reduction.condensed(kind_of(part))[i];
-      ask(part, needed.direct);
-      ask(Part::block, needed.by_free);
-      ask(part, needed.of_output);
+      ask_for(part, i);
+      results_.for_each_slope(part, i, [&](std::size_t, std::size_t by_input) { ask_for(Part::block, by_input); });
     }
   s_.evaluate();
 }

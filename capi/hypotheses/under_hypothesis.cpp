@@ -1,5 +1,6 @@
 #include "capi/hypotheses/under_hypothesis.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "capi/base/error.h"
@@ -31,6 +32,12 @@ Tally evaluate(FreeSolve solve, const kernels::Engine* lanes) {
   return std::move(solve.tally);
 }
 
+// The boundary multiplies with derivatives of its inputs itself, unless lanes take them.
+Request without_slopes(Request request) {
+  request.slopes = false;
+  return request;
+}
+
 }  // namespace
 
 UnderHypothesis::UnderHypothesis(std::shared_ptr<const Routes> law, std::unique_ptr<const Reduction> reduction)
@@ -39,8 +46,13 @@ UnderHypothesis::UnderHypothesis(std::shared_ptr<const Routes> law, std::unique_
   if (!model.is_around_another()) lanes_ = engine_for(model, &reduction_->condensation());
 }
 
-const kernels::Engine* UnderHypothesis::lanes_for(const Plan& plan) const {
+const kernels::Engine* UnderHypothesis::lanes_for(const Plan& plan, const Bindings& bindings) const {
   if (!lanes_ || plan.options().kernels() == Options::Kernels::off) return nullptr;
+  // A variable of which the boundary has some components only is none of the law's.
+  if (std::ranges::any_of(bindings.slopes, [&](const Slope& slope) {
+        return slope.kind == Kind::input && !reduction_->is_whole_input(slope.variable);
+      }))
+    return nullptr;
   return lanes_->reason(asked_of_lanes(plan.request(), *reduction_, law_->model())).empty() ? lanes_.get() : nullptr;
 }
 
@@ -54,13 +66,18 @@ void UnderHypothesis::check(const Options& options, std::int64_t points) const {
   const Plan plan(*law_, options, request);
 }
 
+bool UnderHypothesis::takes_slopes(const Request& request) const {
+  return !request.jvps && !request.adjoints && !request.parameter_adjoints;
+}
+
 Route::ChunkSize UnderHypothesis::chunk_size(const Options& options, const Request& request) const {
-  return law_->choose(request, options).chunk_size(options, request);
+  const Request of_law = without_slopes(request);
+  return law_->choose(of_law, options).chunk_size(options, of_law);
 }
 
 std::int64_t UnderHypothesis::end_of_range(const Options& options, const Bindings& bindings, std::int64_t begin,
                                            std::int64_t size) const {
-  return law_->choose(Request(bindings), options).end_of_range(options, bindings, begin, size);
+  return law_->choose(without_slopes(Request(bindings)), options).end_of_range(options, bindings, begin, size);
 }
 
 void UnderHypothesis::run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace& workspace,
@@ -69,7 +86,7 @@ void UnderHypothesis::run(const Plan& plan, const Bindings& bindings, const Rang
   LawMemory& memory = static_cast<LawMemory&>(*workspace.kept);
   const auto run = [&](const Bindings& arrays) {
     with_scalar(plan.model().dtype(), [&]<class Scalar>(Scalar*) {
-      tally.add(evaluate<Scalar>({plan, *law_, *reduction_, arrays, range, memory}, lanes_for(plan)));
+      tally.add(evaluate<Scalar>({plan, *law_, *reduction_, arrays, range, memory}, lanes_for(plan, arrays)));
     });
   };
   if (!plan.request().sums) return run(bindings);

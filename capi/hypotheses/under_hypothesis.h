@@ -17,6 +17,7 @@ class UnderHypothesis final : public Route {
   UnderHypothesis(std::shared_ptr<const Routes> law, std::unique_ptr<const Reduction> reduction);
 
   bool gives(const Request&, const Options&) const override { return true; }
+  bool takes_slopes(const Request& request) const override;
   // Throws NEML2_ERROR_UNSUPPORTED if the points converge as a batch.
   void check(const Options& options, std::int64_t points) const override;
   ChunkSize chunk_size(const Options& options, const Request& request) const override;
@@ -26,8 +27,8 @@ class UnderHypothesis final : public Route {
            Tally& tally) const override;
 
  private:
-  // Returns kernels that solve for the free strains, too; null if they do not give what a plan asks for.
-  const kernels::Engine* lanes_for(const Plan& plan) const;
+  // Returns kernels that solve for the free strains, too; null if they do not give what is asked for.
+  const kernels::Engine* lanes_for(const Plan& plan, const Bindings& bindings) const;
 
   std::shared_ptr<const Routes> law_;
   std::unique_ptr<const Reduction> reduction_;

@@ -149,10 +149,9 @@ class Block {
   Newton<T> newton(const Implicit& system) {
     Newton<T> newton{system, points_.scratch, walk_.rules, report_, points_.trace(system)};
     newton.prepare();
-    if (walk_.guesses.count > 0) {
-      newton.take_reference();
-      take_guesses(system);
-    }
+    if (walk_.guesses.count > 0 || walk_.begins_at_solution) newton.take_reference();
+    if (walk_.guesses.count > 0) take_guesses(system);
+    if (walk_.begins_at_solution) points_.begin_at_solution(system);
     return newton;
   }
 

@@ -212,9 +212,10 @@ struct Walk {
   List<Increment> increments;
   List<Bound> iterates;  // unknowns, written if a point failed
   List<Bound> guesses;   // where Newton's method begins, but where they are NaN; then all iterates are written
-  List<Move> seeds;      // tangents, to where directions begin
-  List<Matrix> blocks;   // derivatives of all kinds
-  List<Move> zeros;      // what products of derivatives with tangents and cotangents are added to
+  bool begins_at_solution = false;  // the inputs have what is solved for, too
+  List<Move> seeds;                 // tangents, to where directions begin
+  List<Matrix> blocks;              // derivatives of all kinds
+  List<Move> zeros;                 // what products of derivatives with tangents and cotangents are added to
   List<Product> products;
   List<Adjoint> pulled;
   List<Step> steps;

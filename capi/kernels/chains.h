@@ -105,7 +105,8 @@ class Chains {
       for (const model::Points& points : arrays.of(part)) bound_.push_back(points.data != nullptr);
     for (const model::Slope& slope : arrays.slopes)
       if (slope.array.data)
-        bound_.insert(bound_.end(), {slope.input, static_cast<std::size_t>(slope.kind), slope.variable});
+        bound_.insert(bound_.end(), {slope.input, static_cast<std::size_t>(slope.kind), slope.variable,
+                                     slope.components ? static_cast<std::size_t>(slope.components->front()) : 0});
       else
         bound_.push_back(0);
     if (bound_ != planned_) {
@@ -196,7 +197,7 @@ class Chains {
     for (const By* by : {&inputs_, &parameters_})
       if (!blocks_alone) start(*by, arrays);
     for (std::size_t i = 0; i < arrays.slopes.size(); ++i)
-      if (arrays.slopes[i].array.data) move(arrays.slopes[i], i);
+      if (arrays.slopes[i].array.data) move(arrays, i);
     push_forward(plan_, &Step::chain);
     for (const By* by : {&inputs_, &parameters_}) add_blocks(*by, arrays);
     add_products(arrays);
@@ -258,7 +259,8 @@ class Chains {
   }
 
   // An input that moves with a variable: its derivative stands in the columns of that variable, among zeros.
-  void move(const model::Slope& slope, std::size_t number) {
+  void move(const model::Bindings& arrays, std::size_t number) {
+    const model::Slope& slope = arrays.slopes[number];
     const bool by_parameter = slope.kind == model::Kind::parameter;
     const std::string& input = metadata_.inputs[slope.input].name;
     const std::string& variable =
@@ -266,16 +268,27 @@ class Chains {
     const auto& columns = by_parameter ? plan_.parameter_columns : plan_.input_columns;
     const auto column = columns.find(variable);
     if (column == columns.end()) return;  // nothing is derived by it
-    const std::int64_t rows = layout_.value(input).components, count = plan_.count,
+    const std::int64_t all = layout_.value(input).components, count = plan_.count,
                        size = (by_parameter ? layout_.parameter(variable) : layout_.value(variable)).components;
-    const Place from = {slopes_[slope.input].at + rows * column->second, rows * size};
+    const auto rows_of = [all](const model::Slope& each) {
+      return each.components ? std::ssize(*each.components) : all;
+    };
+    std::int64_t before = 0;  // rows of other components of the input
+    for (std::size_t i = 0; i < number; ++i)
+      if (const model::Slope& other = arrays.slopes[i];
+          other.input == slope.input && other.kind == slope.kind && other.variable == slope.variable)
+        before += rows_of(other);
+    const std::int64_t rows = rows_of(slope);
+    const Place from = {slopes_[slope.input].at + all * column->second + before * size, rows * size};
     const At to = moving_[slope.input].at;
     Direction& direction = plan_.of_values[input];
-    if (direction.at == nowhere) plan_.seeds.push_back({nowhere, to, rows * count});
+    if (direction.at == nowhere) plan_.seeds.push_back({nowhere, to, all * count});
     direction.at = to;
     if (!by_parameter && slope.variable == slope.input) direction.first = -1;
-    for (std::int64_t row = 0; row < rows; ++row)
-      plan_.seeds.push_back({from.at + row * size, to + row * count + column->second, size});
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const std::int64_t component = slope.components ? (*slope.components)[static_cast<std::size_t>(row)] : row;
+      plan_.seeds.push_back({from.at + row * size, to + component * count + column->second, size});
+    }
     plan_.slopes.emplace_back(number, from);
   }
 

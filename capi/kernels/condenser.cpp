@@ -101,7 +101,24 @@ const model::Bindings& Condenser::wanted(const model::Bindings& arrays, char* an
       want(model::Part::block, block.by_free);
       if (!of_.free.empty()) want(model::Part::block, of_.tangent);
     }
+  want_slopes(arrays);
   return wanted_;
+}
+
+// Where the free components begin is no input of the model's, unless it is held by one, and moves nothing.
+void Condenser::want_slopes(const model::Bindings& arrays) {
+  wanted_.slopes.clear();
+  for (const model::Slope& slope : arrays.slopes) {
+    if (!slope.array.data) continue;
+    const auto held = std::ranges::find(of_.inputs, slope.input, &Condensation::Held::caller);
+    model::Slope& own = wanted_.slopes.emplace_back(slope);
+    if (held != of_.inputs.end()) {
+      own.input = held->variable;
+      own.components = &held->components;
+    } else if (begins_alone_ && static_cast<std::int64_t>(slope.input) == of_.free_begin) {
+      wanted_.slopes.pop_back();
+    }
+  }
 }
 
 void Condenser::add_to(Walk& walk, const model::Bindings& arrays) {

@@ -42,6 +42,7 @@ class Condenser {
   }
   void expect_solvable() const;
   bool is_fixed(At at) const;
+  void want_slopes(const model::Bindings& arrays);
 
   const Condensation& of_;
   const Places inputs_, outputs_;

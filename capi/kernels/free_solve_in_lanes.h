@@ -59,14 +59,25 @@ class FreeSolve {
     return {walk_.free, scratch_};
   }
 
-  void start() const { scratch_.copy({walk_.free.begin, walk_.free.input + walk_.free.first, walk_.free.count}); }
+  void start() const {
+    const Free& free = walk_.free;
+    if (walk_.begins_at_solution)
+      scratch_.copy({nowhere, free.output + free.first, free.count});
+    else
+      scratch_.copy({free.begin, free.input + free.first, free.count});
+  }
 
   void evaluate(const Step& step, std::int64_t i) {
     if (i == 0 || !step.implicit) scratch_.run_forward(step);
     if (!step.implicit) return;
     scratch_.copy(i == 0 ? step.pack : walk_.free.pack);
     if (i == 0) scratch_.copy(step.guess);
-    newton(*step.implicit).prepare();
+    Newton<T> newton = this->newton(*step.implicit);
+    newton.prepare();
+    if (i == 0 && walk_.begins_at_solution) {
+      initial_ = newton.take_reference();
+      points_.begin_at_solution(*step.implicit);
+    }
     scratch_.call(step.implicit->system);
   }
 
@@ -155,7 +166,7 @@ class FreeSolve {
   bool has_systems_ = false;
   Mask<T> is_stale_{};  // the derivative of the residual by the free components is computed again
   V last_{};            // what did not vanish an iteration before
-  Wide<T> initial_{};   // |r| at the guess
+  Wide<T> initial_{};   // |r| at the guess, or what it is measured by
 };
 
 // Condenses derivatives; returns the lanes in which that is possible.

@@ -72,10 +72,10 @@ class Newton {
     if (searches()) scratch_.prepare(s_.residual);
   }
 
-  // Measures the relative criterion from here, too, if run() begins elsewhere.
-  void take_reference() {
-    reference_ = norm_of_guess();
+  // Measures the relative criterion from here, too, if run() begins elsewhere. Returns |r|.
+  W take_reference() {
     has_reference_ = true;
+    return reference_ = norm_of_guess();
   }
 
   // Solves the system of each block, in turns.
@@ -92,14 +92,14 @@ class Newton {
   }
 
   // One iteration of a solve in which givens move, too, in lanes that go on, after the system was called: a step, unless the
-  // residual has converged. `initial` is |r| at the guess. Returns the lanes that converged, and adds to those that are lost.
+  // residual has converged. `initial` is |r| at the guess, and before the first one, a reference for it. Returns the lanes that converged, and adds to those that are lost.
   // No increment may be cut.
   WM iterate(std::int64_t i, const WM& open, W& initial, WM& lost) {
     active_ = open;
     settled_ = ~WM{};
     norm_ = searches() ? norm_of_guess() : norm();
     if (i == 0) {
-      initial = norm_;
+      initial = Rules::initial(norm_, initial);
       start_history();
     }
     set_where(open, block_.residual_norm, norm_);

@@ -21,6 +21,10 @@ struct PointsInLanes {
   }
   [[gnu::always_inline]] T* numbers(At place) const { return reinterpret_cast<T*>(scratch[place]); }
   Trace* trace(const Implicit& system) const { return walk.traces ? walk.traces + system.number : nullptr; }
+  // Takes the unknowns of a system back from the values that were given.
+  void begin_at_solution(const Implicit& system) const {
+    for (const Move& move : system.unpack) scratch.copy({move.to, move.from, move.components});
+  }
 };
 
 // Rows of a block that is not full: lanes without a point of their own repeat the last one.

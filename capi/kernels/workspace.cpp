@@ -100,6 +100,15 @@ void Workspace::run(const model::Bindings& arrays, const newton::Settings& rules
   bind_all(outputs_, output_offsets_, arrays, functions_.real_size);
   bind_all(iterates_, arrays.iterates);
   bind_all(guesses_, arrays.guesses);
+  for (std::size_t i = 0; i < outputs_.size() && !arrays.solution.empty(); ++i) {
+    Bound known = outputs_[i];
+    known.array =
+        known.named.index < 0 ? model::Points() : arrays.solution[static_cast<std::size_t>(known.named.index)];
+    if (!known.array.data) continue;
+    known.array.data += output_offsets_[i] * functions_.real_size;
+    inputs_.push_back(known);
+    walk.begins_at_solution = true;
+  }
   if (chains_) chains_->add_to(walk, inputs_, condenser_ ? condenser_->wanted(arrays, scratch_) : arrays);
   if (condenser_) condenser_->add_to(walk, arrays);
   for (std::size_t i = 0; i < steps_.size(); ++i)

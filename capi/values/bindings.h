@@ -24,6 +24,8 @@ struct Slope {
   Kind kind;  // of the variable
   std::size_t variable;
   Points array;
+  // The components of the input that the array has, if it has not all; the others may be in another one.
+  const std::vector<std::int64_t>* components = nullptr;
 };
 
 // Addresses of one caller; the vectors follow the order of the variables, or of the derivatives. An array that is not
@@ -47,6 +49,8 @@ struct Bindings {
   std::vector<Points> iterates;                      // by unknown: written if a point failed; empty: not wanted
   // By unknown, if Newton's method is to begin there, but where they are NaN. All iterates are then written.
   std::vector<Points> guesses;
+  std::vector<Points>
+      solution;  // by output: values that are known, from which all unknowns follow; empty if they do not
 
   // Returns the arrays of a part.
   std::vector<Points>& of(Part part) { return this->*parts[static_cast<std::size_t>(part)]; }
