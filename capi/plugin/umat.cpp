@@ -158,9 +158,7 @@ void evaluate(const Arguments& a, const Material& whole) {
   gather(a, m, host, tensors, w);
   if (!evaluate_point(m, w, *a.dtime, UMAT_WORDS)) return give_up(a, m, host, tensors, w);
   if (m.mapping.integrates_energies) {
-    const Rest end{w.strain.data(), w.state.data(), w.temperature.data(), w.fields.data(), w.parameters.data(),
-                   w.time,          *a.dtime};
-    const Energies energies = energies_of(m, w, end);
+    const Energies energies = energies_of(m, w, *a.dtime);
     *a.sse += energies.stored;
     *a.spd += energies.dissipated;
   }

@@ -10,6 +10,7 @@
 
 #include "capi/plugin/arguments.h"
 #include "capi/plugin/bounds.h"
+#include "capi/plugin/energies.h"
 #include "capi/plugin/exported.h"
 #include "capi/plugin/fatal.h"
 #include "capi/plugin/material.h"
@@ -35,8 +36,9 @@ struct Block {
   std::size_t points;
   int ndir, nshr, nstatev, nfieldv, nprops;
   double time, dt;
-  const double *props, *strain_inc, *temp_old, *field_old, *stress_old, *state_old, *temp_new, *field_new;
-  double *stress_new, *state_new;
+  const double *props, *density, *strain_inc, *temp_old, *field_old, *stress_old, *state_old, *internal_old,
+      *inelastic_old, *temp_new, *field_new;
+  double *stress_new, *state_new, *internal_new, *inelastic_new;
 
   int components() const { return ndir + nshr; }
 };
@@ -78,6 +80,27 @@ void scatter(const Block& b, const Material& m, const Workspace& w) {
   }
 }
 
+// Energies are per mass. The internal one is all work, and what of it is dissipated is inelastic.
+void write_energies(const Block& b, const Material& m, const Workspace& w) {
+  const Mapping& map = m.mapping;
+  const bool is_total = !map.stored_energy.empty() || !map.dissipated_energy.empty();
+  if (!is_total && !map.integrates_energies) return;
+  for (std::size_t p = 0; p < b.points; ++p) {
+    if (!(b.density[p] > 0))
+      refuse("the density of point " + std::to_string(p) + " is " + std::to_string(b.density[p]) +
+             ", and energies are per mass: give a density above 0.");
+    Energies energies;
+    if (map.integrates_energies) energies = energies_of(m, w, b.dt, p);
+    if (!map.stored_energy.empty()) energies.stored = w.stored[p];
+    if (!map.dissipated_energy.empty()) energies.dissipated = w.dissipated[p];
+    b.internal_new[p] = (energies.stored + energies.dissipated) / b.density[p];
+    b.inelastic_new[p] = energies.dissipated / b.density[p];
+    if (is_total) continue;
+    b.internal_new[p] += b.internal_old[p];
+    b.inelastic_new[p] += b.inelastic_old[p];
+  }
+}
+
 // What to say of points that failed.
 std::string reason(const Block& b, const Material& m, const Workspace& w) {
   const auto count = [&](bool not_finite) {
@@ -114,6 +137,7 @@ void evaluate(const Block& b) {
     good = w.call.run(std::int64_t(b.points)) == NEML2_OK;
   }
   if (!good) refuse(reason(b, m, w));
+  write_energies(b, m, w);
   scatter(b, m, w);
 }
 
@@ -123,15 +147,26 @@ void evaluate(const Block& b) {
 extern "C" EXPORTED void vumat_(const int* nblock, const int* ndir, const int* nshr, const int* nstatev,
                                 const int* nfieldv, const int* nprops, const int*, const double*,
                                 const double* total_time, const double* dt, const char* cmname, const double*,
-                                const double*, const double* props, const double*, const double* strain_inc,
+                                const double*, const double* props, const double* density, const double* strain_inc,
                                 const double*, const double* temp_old, const double*, const double*,
                                 const double* field_old, const double* stress_old, const double* state_old,
-                                const double*, const double*, const double* temp_new, const double*, const double*,
-                                const double* field_new, double* stress_new, double* state_new, double*, double*) {
+                                const double* internal_old, const double* inelastic_old, const double* temp_new,
+                                const double*, const double*, const double* field_new, double* stress_new,
+                                double* state_new, double* internal_new, double* inelastic_new) {
   using namespace neml2_capi::plugin;
   try {
-    evaluate({cmname, std::size_t(*nblock), *ndir, *nshr, *nstatev, *nfieldv, *nprops, *total_time, *dt, props,
-              strain_inc, temp_old, field_old, stress_old, state_old, temp_new, field_new, stress_new, state_new});
+    evaluate({cmname,       std::size_t(*nblock),
+              *ndir,        *nshr,
+              *nstatev,     *nfieldv,
+              *nprops,      *total_time,
+              *dt,          props,
+              density,      strain_inc,
+              temp_old,     field_old,
+              stress_old,   state_old,
+              internal_old, inelastic_old,
+              temp_new,     field_new,
+              stress_new,   state_new,
+              internal_new, inelastic_new});
   } catch (const std::exception& error) {
     fatal("VUMAT", cmname, error);
   }

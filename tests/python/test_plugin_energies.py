@@ -1,8 +1,10 @@
-"""Energies that a plug-in integrates by the trapezoidal rule, as UMAT and MGIS are told them."""
+"""Energies that a plug-in integrates by the trapezoidal rule, as UMAT, VUMAT and MGIS are told."""
 
 from __future__ import annotations
 
 import ctypes
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from neml2_capi.umat import draft
 pytestmark = pytest.mark.numbers
 
 Array = NDArray[np.float64]
+HOSTS = Path(__file__).parent.parent / "hosts"
 
 YOUNG, POISSON = 200e3, 0.3
 PROPS = np.array([YOUNG, 150.0])
@@ -78,6 +81,51 @@ def test_umat_has_the_work_of_the_stress(
         assert sse[0] == pytest.approx(stress @ elastic @ stress / 2, rel=1e-5, abs=1e-8)
         assert spd[0] >= lost - 1e-6 * abs(work)
     assert spd[0] > 2 * sse[0] > 0
+
+
+@pytest.mark.parametrize("nshr", [1, 3])
+def test_vumat_has_the_work_per_mass(plug_in: Callable[[str], Path], nshr: int) -> None:
+    """Of two points: all work is internal energy, and what is plastic of it inelastic."""
+    vumat = ctypes.CDLL(str(plug_in("chaboche"))).vumat_
+    n, points, density = 3 + nshr, 2, np.array([7.8e-9, 2.0e-9])
+    strains = np.stack([0.7 * STRAIN, STRAIN])[:, [0, 1, 2, 3, 5, 4]]  # 11, 22, 33, 12, 23, 31
+    strains = (strains * [1, 1, 1, 0.5, 0.5, 0.5])[:, :n]
+    stress, state = np.zeros((points, n), order="F"), np.zeros((points, 19), order="F")
+    energies, work, before = np.zeros((2, points)), np.zeros(points), np.zeros(points)
+    counts = [ctypes.byref(ctypes.c_int(k)) for k in (points, 3, nshr, 19, 0, 2, 0)]
+    none, dt, twice = pointer(np.zeros(64)), np.ones(1), np.array([1, 1, 1, *[2.0] * nshr])
+    for step in range(len(PATH) - 1):
+        increment = np.asfortranarray(strains * (PATH[step + 1] - PATH[step]))
+        time, old, older = np.full(1, step + 1.0), stress.copy(order="F"), energies.copy()
+        stress, state_old = np.zeros_like(old), state.copy(order="F")
+        vumat(
+            *counts, *map(pointer, (time, time, dt)), b"STEEL".ljust(80), none, none,
+            *map(pointer, (PROPS, density, increment)), *[none] * 5,
+            *map(pointer, (old, state_old, older[0], older[1])), *[none] * 4,
+            *map(pointer, (stress, state, energies[0], energies[1])),
+        )  # fmt: skip
+        work += ((old + stress) / 2 * increment * twice).sum(axis=1)
+        np.testing.assert_allclose(energies[0] * density, work, rtol=1e-9)
+        shears = 1 + POISSON
+        elastic = (np.square(stress * np.sqrt(twice)).sum(axis=1) * shears) / YOUNG / 2
+        elastic -= POISSON * np.square(stress[:, :3].sum(axis=1)) / YOUNG / 2
+        np.testing.assert_allclose(
+            (energies[0] - energies[1]) * density, elastic, rtol=1e-5, atol=1e-8
+        )
+        assert (energies[1] >= before - 1e-6 * np.abs(energies[0])).all()
+        before = energies[1].copy()
+    assert (energies[1] > 0.6 * energies[0]).all()
+
+
+def test_vumat_asks_for_a_density(plug_in: Callable[[str], Path], tmp_path: Path) -> None:
+    library, strains = plug_in("chaboche"), tmp_path / "strains.npy"
+    np.save(strains, np.zeros((1, 1, 6)))
+    host = [sys.executable, str(HOSTS / "vumat.py"), str(library), "1", "19", "1"]
+    done = subprocess.run(
+        [*host, str(strains), str(tmp_path / "result.npy"), "1"], capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert "the density of point 0 is 0" in done.stderr and "above 0" in done.stderr
 
 
 def test_mgis_is_told_that_energies_are_integrated(plug_in: Callable[[str], Path]) -> None:
