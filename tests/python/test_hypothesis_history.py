@@ -160,3 +160,34 @@ def expect_as_by_numpy(results: Any) -> None:
     for key in expected:
         scale = np.abs(expected[key]).max() or 1.0
         np.testing.assert_allclose(found[key], expected[key], rtol=0, atol=1e-9 * scale)
+
+
+def test_torch_and_jax_take_the_gradient_that_is_carried(only_carried: None) -> None:
+    model = opened("chaboche", hypothesis="uniaxial")
+    names = list(model.parameters.names)
+    results = driven(model, "uniaxial", names)
+    expected = results.gradient({"stress": 2 * results["stress"]})
+    torch = pytest.importorskip("torch")
+    values = {
+        name: torch.tensor(float(model[name]), dtype=torch.float64, requires_grad=True)
+        for name in names
+    }
+    driven(model, "uniaxial", None, parameters=values)["stress"].square().sum().backward()
+    for name in names:
+        assert float(values[name].grad) == pytest.approx(float(expected[name]), rel=1e-10)
+    jax = pytest.importorskip("jax")
+    of_jax = pytest.importorskip("neml2_capi.jax")
+    jax.config.update("jax_enable_x64", True)
+    try:
+
+        def run(parameters: Any = None, derivatives: Any = None) -> Any:
+            return driven(model, "uniaxial", derivatives, parameters=parameters)
+
+        history = of_jax.driven(run, ["stress"])
+        found = jax.grad(lambda p: (history(p)["stress"] ** 2).sum())(
+            {name: float(model[name]) for name in names}
+        )
+        for name in names:
+            assert float(found[name]) == pytest.approx(float(expected[name]), rel=1e-10)
+    finally:
+        jax.config.update("jax_enable_x64", False)
