@@ -31,8 +31,6 @@ class Reduction {
 
   const Hypothesis& hypothesis() const { return hypothesis_; }
   const std::vector<Role>& roles(Kind kind) const { return kind == Kind::output ? outputs_ : inputs_; }
-  // Tells whether an input at the boundary is one of the law's, with all components.
-  bool is_whole_input(std::size_t i) const { return i < inputs_.size() && !inputs_[i].is_reduced; }
   const std::vector<Condensed>& condensed(Kind kind) const {
     return kind == Kind::parameter ? condensation_.by_parameters : condensation_.by_inputs;
   }

@@ -48,11 +48,7 @@ UnderHypothesis::UnderHypothesis(std::shared_ptr<const Routes> law, std::unique_
 
 const kernels::Engine* UnderHypothesis::lanes_for(const Plan& plan, const Bindings& bindings) const {
   if (!lanes_ || plan.options().kernels() == Options::Kernels::off) return nullptr;
-  // A variable of which the boundary has some components only is none of the law's.
-  if (std::ranges::any_of(bindings.slopes, [&](const Slope& slope) {
-        return slope.kind == Kind::input && !reduction_->is_whole_input(slope.variable);
-      }))
-    return nullptr;
+  if (!are_whole(plan.model(), bindings)) return nullptr;
   return lanes_->reason(asked_of_lanes(plan.request(), *reduction_, law_->model())).empty() ? lanes_.get() : nullptr;
 }
 
@@ -64,6 +60,32 @@ void UnderHypothesis::check(const Options& options, std::int64_t points) const {
   Request request{Bindings()};
   request.points = points;
   const Plan plan(*law_, options, request);
+}
+
+// Lanes derive by whole tensors of the law: if one part of a tensor is a variable that inputs move with, so must be the
+// other, if anything is derived by it; and it must be the law's.
+bool UnderHypothesis::are_whole(const Model& boundary, const Bindings& bindings) const {
+  if (bindings.slopes.empty()) return true;
+  const auto moves_with = [&](std::size_t input) {
+    return std::ranges::any_of(bindings.slopes, [input](const Slope& slope) {
+      return slope.array.data && slope.kind == Kind::input && slope.variable == input;
+    });
+  };
+  const auto& all = boundary.derivatives(Kind::input).all();
+  const auto is_derived_by = [&](std::size_t input) {
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (all[i].input == input && bindings.blocks[i].data) return true;
+    return false;
+  };
+  bool begins_alone = reduction_->free_before() >= 0;
+  const auto& roles = reduction_->roles(Kind::input);
+  for (std::size_t i = 0; i < roles.size(); ++i) {
+    if (roles[i].others < 0) continue;
+    const auto others = static_cast<std::size_t>(roles[i].others);
+    begins_alone = begins_alone && roles[i].others != reduction_->free_before();
+    if (moves_with(i) != moves_with(others) && is_derived_by(moves_with(i) ? others : i)) return false;
+  }
+  return !begins_alone || !moves_with(static_cast<std::size_t>(reduction_->free_before()));
 }
 
 bool UnderHypothesis::takes_slopes(const Request& request) const {

@@ -30,6 +30,8 @@ class UnderHypothesis final : public Route {
   // Returns kernels that solve for the free strains, too; null if they do not give what is asked for.
   const kernels::Engine* lanes_for(const Plan& plan, const Bindings& bindings) const;
 
+  bool are_whole(const Model& boundary, const Bindings& bindings) const;
+
   std::shared_ptr<const Routes> law_;
   std::unique_ptr<const Reduction> reduction_;
   std::unique_ptr<const kernels::Engine> lanes_;

@@ -106,7 +106,7 @@ class Chains {
     for (const model::Slope& slope : arrays.slopes)
       if (slope.array.data)
         bound_.insert(bound_.end(), {slope.input, static_cast<std::size_t>(slope.kind), slope.variable,
-                                     slope.components ? static_cast<std::size_t>(slope.components->front()) : 0});
+                                     first_of(slope.components), first_of(slope.of_variable)});
       else
         bound_.push_back(0);
     if (bound_ != planned_) {
@@ -258,6 +258,10 @@ class Chains {
     }
   }
 
+  static std::size_t first_of(const std::vector<std::int64_t>* components) {
+    return components ? static_cast<std::size_t>(components->front()) : 0;
+  }
+
   // An input that moves with a variable: its derivative stands in the columns of that variable, among zeros.
   void move(const model::Bindings& arrays, std::size_t number) {
     const model::Slope& slope = arrays.slopes[number];
@@ -270,16 +274,16 @@ class Chains {
     if (column == columns.end()) return;  // nothing is derived by it
     const std::int64_t all = layout_.value(input).components, count = plan_.count,
                        size = (by_parameter ? layout_.parameter(variable) : layout_.value(variable)).components;
-    const auto rows_of = [all](const model::Slope& each) {
-      return each.components ? std::ssize(*each.components) : all;
+    const auto count_of = [](const std::vector<std::int64_t>* some, std::int64_t whole) {
+      return some ? std::ssize(*some) : whole;
     };
-    std::int64_t before = 0;  // rows of other components of the input
+    std::int64_t before = 0;  // entries of other components
     for (std::size_t i = 0; i < number; ++i)
       if (const model::Slope& other = arrays.slopes[i];
           other.input == slope.input && other.kind == slope.kind && other.variable == slope.variable)
-        before += rows_of(other);
-    const std::int64_t rows = rows_of(slope);
-    const Place from = {slopes_[slope.input].at + all * column->second + before * size, rows * size};
+        before += count_of(other.components, all) * count_of(other.of_variable, size);
+    const std::int64_t rows = count_of(slope.components, all), width = count_of(slope.of_variable, size);
+    const Place from = {slopes_[slope.input].at + all * column->second + before, rows * width};
     const At to = moving_[slope.input].at;
     Direction& direction = plan_.of_values[input];
     if (direction.at == nowhere) plan_.seeds.push_back({nowhere, to, all * count});
@@ -287,7 +291,11 @@ class Chains {
     if (!by_parameter && slope.variable == slope.input) direction.first = -1;
     for (std::int64_t row = 0; row < rows; ++row) {
       const std::int64_t component = slope.components ? (*slope.components)[static_cast<std::size_t>(row)] : row;
-      plan_.seeds.push_back({from.at + row * size, to + component * count + column->second, size});
+      const At begin = to + component * count + column->second;
+      if (!slope.of_variable) plan_.seeds.push_back({from.at + row * size, begin, size});
+      for (std::int64_t k = 0; slope.of_variable && k < width; ++k)
+        plan_.seeds.push_back(
+            {from.at + row * width + k, begin + (*slope.of_variable)[static_cast<std::size_t>(k)], 1});
     }
     plan_.slopes.emplace_back(number, from);
   }

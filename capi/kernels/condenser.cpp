@@ -110,15 +110,19 @@ void Condenser::want_slopes(const model::Bindings& arrays) {
   wanted_.slopes.clear();
   for (const model::Slope& slope : arrays.slopes) {
     if (!slope.array.data) continue;
-    const auto held = std::ranges::find(of_.inputs, slope.input, &Condensation::Held::caller);
+    if (begins_alone_ && static_cast<std::int64_t>(slope.input) == of_.free_begin) continue;
     model::Slope& own = wanted_.slopes.emplace_back(slope);
-    if (held != of_.inputs.end()) {
-      own.input = held->variable;
-      own.components = &held->components;
-    } else if (begins_alone_ && static_cast<std::int64_t>(slope.input) == of_.free_begin) {
-      wanted_.slopes.pop_back();
-    }
+    to_model(own.input, own.components);
+    if (slope.kind == model::Kind::input) to_model(own.variable, own.of_variable);
   }
+}
+
+// Takes the number of a caller's input to that of the model's, of which it has some components.
+void Condenser::to_model(std::size_t& input, const Condensation::Components*& components) const {
+  const auto held = std::ranges::find(of_.inputs, input, &Condensation::Held::caller);
+  if (held == of_.inputs.end()) return;
+  input = held->variable;
+  components = &held->components;
 }
 
 void Condenser::add_to(Walk& walk, const model::Bindings& arrays) {

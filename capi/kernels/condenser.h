@@ -43,6 +43,7 @@ class Condenser {
   void expect_solvable() const;
   bool is_fixed(At at) const;
   void want_slopes(const model::Bindings& arrays);
+  void to_model(std::size_t& input, const Condensation::Components*& components) const;
 
   const Condensation& of_;
   const Places inputs_, outputs_;

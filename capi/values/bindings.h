@@ -24,8 +24,8 @@ struct Slope {
   Kind kind;  // of the variable
   std::size_t variable;
   Points array;
-  // The components of the input that the array has, if it has not all; the others may be in another one.
-  const std::vector<std::int64_t>* components = nullptr;
+  // The components of the input, and of the variable, that the array has, if it has not all; others may be in another one.
+  const std::vector<std::int64_t>*components = nullptr, *of_variable = nullptr;
 };
 
 // Addresses of one caller; the vectors follow the order of the variables, or of the derivatives. An array that is not
