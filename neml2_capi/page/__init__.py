@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import math
 import os
 import re
 from pathlib import Path
@@ -132,9 +133,21 @@ def _about(model: Model, title: str) -> dict[str, Any]:
         "stress": stress.name,
         "strain": strain.name,
         "time": "t" if any(v.name == "t" for v in free) else None,
-        "forces": [v.name for v in others],
+        "forces": [_force(model, v.name) for v in others],
         "history": history,
     }
+
+
+def _force(model: Model, name: str) -> dict[str, Any]:
+    """A slider of an input that is a number: within its bounds, from 0 or what is nearest."""
+    least, most = -math.inf, math.inf
+    for bound in model.bounds:
+        if bound.variable == name:
+            least, most = max(least, float(bound.lower)), min(most, float(bound.upper))
+    value = min(max(0.0, least), most)
+    least = least if math.isfinite(least) else value - 1000
+    most = most if math.isfinite(most) else value + 1000
+    return {"name": name, "value": value, "least": least, "most": most}
 
 
 def _placed(variables: Any) -> list[dict[str, Any]]:
@@ -157,8 +170,9 @@ def _size(variable: Variable) -> int:
 
 
 def _told(about: dict[str, Any]) -> str:
-    count = len(about["parameters"])
-    return f"{count} parameter{'s' if count != 1 else ''} to move, four tests that follow."
+    count, tests = len(about["parameters"]), "four" if about["time"] else "three"
+    moved = f"{count or 'No'} parameter{'s' if count != 1 else ''} to move"
+    return f"{moved}, {tests} tests that follow{'' if count else ' the loading'}."
 
 
 def _rows(about: dict[str, Any]) -> list[str]:

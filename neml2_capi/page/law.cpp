@@ -3,7 +3,7 @@
 
 extern "C" {
 
-// Functions of the C library that compilers call.
+// Functions of the C library, and of the compiler's, that compilers call.
 void* memset(void* to, int value, decltype(sizeof 0) size) {
   for (decltype(size) i = 0; i < size; ++i) static_cast<unsigned char*>(to)[i] = static_cast<unsigned char>(value);
   return to;
@@ -12,6 +12,18 @@ void* memset(void* to, int value, decltype(sizeof 0) size) {
 void* memcpy(void* to, const void* from, decltype(sizeof 0) size) {
   for (decltype(size) i = 0; i < size; ++i) static_cast<char*>(to)[i] = static_cast<const char*>(from)[i];
   return to;
+}
+
+// The product of large integers, by which large angles are reduced.
+unsigned __int128 __multi3(unsigned __int128 a, unsigned __int128 b) {
+  using Whole = unsigned long long;
+  const auto low = [](Whole x) { return x & 0xFFFFFFFF; };
+  const Whole x = static_cast<Whole>(a), y = static_cast<Whole>(b);
+  const Whole least = low(x) * low(y), middle = (x >> 32) * low(y) + (least >> 32);
+  const Whole other = low(x) * (y >> 32) + low(middle);
+  const Whole high = (x >> 32) * (y >> 32) + (middle >> 32) + (other >> 32) + static_cast<Whole>(a >> 64) * y +
+                     x * static_cast<Whole>(b >> 64);
+  return static_cast<unsigned __int128>(high) << 64 | other << 32 | low(least);
 }
 
 static double inputs[sizeof(law::inputs) / 8], outputs[sizeof(law::outputs) / 8], tangent[sizeof(law::tangent) / 8];

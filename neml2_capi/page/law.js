@@ -29,6 +29,12 @@ function solve(matrix, right) {
 
 const largest = (values) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
 
+/** What is wrong with a point, by its status. */
+const PROBLEMS = {
+  1: "A result is not a number", 2: "The law did not converge", 3: "A system of the law is singular",
+  4: "A value is beyond its physical bounds",
+};
+
 class Law {
   static async open(code, about) {
     const bytes = Uint8Array.from(atob(code), (letter) => letter.charCodeAt(0));
@@ -89,7 +95,7 @@ class Law {
   increment(prescribed) {
     const strain = this.input[this.about.strain], stress = this.output[this.about.stress];
     const free = Object.keys(prescribed).map(Number), targets = free.map((i) => prescribed[i] * FACTORS[i]);
-    if (!free.length) return this.update() ? "The law did not converge" : "";
+    if (!free.length) return PROBLEMS[this.update()] ?? "";
     const square = (tangent) => free.map((i) => free.map((j) => tangent[i][j]));
     let tangent = null, good = null;
     if (this.last) {
@@ -106,8 +112,9 @@ class Law {
       });
     }
     for (let iteration = 0; iteration < ITERATIONS; ++iteration) {
-      for (let halving = 0; this.update() > 1; ++halving) {
-        if (!good || halving === HALVINGS) return "The law did not converge";
+      let status;
+      for (let halving = 0; (status = this.update()) > 1; ++halving) {
+        if (!good || halving === HALVINGS) return PROBLEMS[status];
         for (let j = 0; j < 6; ++j) strain[j] = (strain[j] + good[j]) / 2;
       }
       good = strain.slice();

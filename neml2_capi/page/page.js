@@ -14,7 +14,7 @@ const LOADING = {
   strain: { label: "Strain of the tension test", value: 0.02, least: 0.001, most: 0.1 },
   shear: { label: "Angle of the shear test", value: 0.02, least: 0.001, most: 0.1 },
   amplitude: { label: "Strain amplitude of the cycles", value: 0.01, least: 0.001, most: 0.05 },
-  cycles: { label: "Number of cycles", value: 3, least: 1, most: 20, step: 1 },
+  cycles: { label: "Number of cycles", value: 3, least: 1, most: 20, step: 1, limit: 500 },
   ...(about.time && {
     duration: { label: "Time of a test or a cycle", value: 10, least: 0.1, most: 1000, logarithmic: true },
     creepStress: { label: "Stress of the creep test", value: 0, least: 0, most: 1 },
@@ -63,8 +63,8 @@ const TESTS = {
   }),
 };
 
-/** A slider beside a number, which are one value. Returns what reads it, or sets it. */
-function control(place, id, { label, value, least, most, step, logarithmic }, changed) {
+/** A slider beside a number, which are one value, a number up to the limit. Returns what reads it, or sets it. */
+function control(place, id, { label, value, least, most, step, logarithmic, limit = Number.MAX_VALUE }, changed) {
   const to = (x) => (logarithmic ? Math.log10(x) : x), from = (x) => (logarithmic ? 10 ** x : x);
   const slider = element("input", { type: "range", id: `${id}-slider` });
   const number = element("input", { type: "number", id, step: step ?? "any", "aria-label": `${label}, as a number` });
@@ -81,7 +81,7 @@ function control(place, id, { label, value, least, most, step, logarithmic }, ch
   };
   const take = (given) => {
     if (!Number.isFinite(given) || (logarithmic && given <= 0) || (step === 1 && given < 1)) return show();
-    now = step === 1 ? Math.round(given) : given;
+    now = Math.min(step === 1 ? Math.round(given) : given, limit);
     show();
     changed();
   };
@@ -95,8 +95,9 @@ function control(place, id, { label, value, least, most, step, logarithmic }, ch
 }
 
 const copied = async (text, what) => {
-  await navigator.clipboard.writeText(text);
-  byId("told").textContent = `${what} copied.`;
+  const told = () => `${what} copied.`, refused = (error) => `The browser did not copy: ${error.message}`;
+  byId("told").textContent = await Promise.resolve()
+    .then(() => navigator.clipboard.writeText(text)).then(told, refused);
 };
 
 /** The rows of a test as CSV, with the tensor's own components. */
@@ -153,8 +154,8 @@ async function start() {
       const id = `parameter-${name}-${i}`;
       parameters[`${name}.${i}`] = control(byId("parameters"), id, { label, value, least, most }, changed);
     });
-  for (const name of about.forces)
-    forces[name] = control(byId("loading"), `force-${name}`, { label: name, value: 0, least: -1000, most: 1000 }, changed);
+  for (const { name, ...of } of about.forces)
+    forces[name] = control(byId("loading"), `force-${name}`, { label: name, ...of }, changed);
   for (const [name, of] of Object.entries(LOADING)) loading[name] = control(byId("loading"), name, of, changed);
 
   for (const [id, { title }] of Object.entries(TESTS)) {
@@ -168,6 +169,7 @@ async function start() {
         element("p", { id: `${id}-end` }), element("p", {}, save, " ", copy)));
   }
   byId("copy").addEventListener("click", () => copied(JSON.stringify(read(parameters), null, 1), "The parameters"));
+  byId("parameters").hidden = !about.parameters.length;
   byId("reset").addEventListener("click", () => {
     for (const { name, values } of about.parameters) values.forEach((value, i) => parameters[`${name}.${i}`].set(value));
     changed();
@@ -177,7 +179,7 @@ async function start() {
     // A stress that the law bears: four fifths of what the tension test ends with.
     for (const [name, part] of Object.entries(law.parameter))
       for (let i = 0; i < part.length; ++i) part[i] = parameters[`${name}.${i}`].get();
-    const greatest = Math.abs(TESTS.tension.y(law.drive(TESTS.tension.steps(read(loading)), read(forces)).rows.at(-1)));
+    const greatest = Math.abs(TESTS.tension.y(law.drive(TESTS.tension.steps(read(loading)), read(forces)).rows.at(-1))) || 1;
     loading.creepStress.set(Number((0.8 * greatest).toPrecision(2)), Number((1.5 * greatest).toPrecision(2)));
   }
   run();

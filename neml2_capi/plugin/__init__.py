@@ -41,6 +41,8 @@ __all__ = ["HOSTS", "PluginError", "make"]
 _MAGIC = b"neml2 artifact\n\0"
 #: Characters of CMNAME.
 _LONGEST = 80
+#: Systems by the ending of their libraries.
+_SYSTEMS = {".so": "linux", ".dll": "windows", ".dylib": "macos"}
 
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -75,7 +77,7 @@ def make(
     packages
         Whether the packages go in although kernels do all.
     system : str
-        What will load it, "linux" or "windows"; by default Windows if the output ends in .dll, else
+        What will load it, "linux" or "windows"; by default what the ending of the output tells, or
         this system.
     shell : path, optional
         For another system than this one: the wheel of neml2_capi for it, which holds the library
@@ -95,7 +97,13 @@ def make(
     """
     output, roots = Path(output), _several(artifact)
     require_outside(output)
-    system = system or ("windows" if output.suffix.lower() == ".dll" else SYSTEM)
+    ending = _SYSTEMS.get(output.suffix.lower(), "")
+    system = system or ending or SYSTEM
+    if ending not in ("", system):
+        raise PluginError(
+            f"{output.name} has the ending of {ending}, and the plug-in is for {system}: "
+            "name another file, or leave the system out."
+        )
     if system != SYSTEM and packages:
         raise PluginError("Packages are Linux's: a plug-in for Windows holds kernels alone.")
     base = shell_of(system, shell)

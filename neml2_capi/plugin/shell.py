@@ -20,7 +20,7 @@ def shell_of(system: str, given: str | os.PathLike[str] | None) -> bytes:
     PluginError if there is none.
     """
     if system not in _FILES:
-        raise PluginError(f"There are no plug-ins for {system}.")
+        raise PluginError(f"There are no plug-ins for {system}: they are for Linux and Windows.")
     name = _FILES[system]
     if given is not None:
         return _in_wheel(Path(given), name) if Path(given).suffix == ".whl" else _read(Path(given))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import json
 import shutil
@@ -17,7 +18,7 @@ from patience import PATIENCE
 
 from neml2_capi import Model, drive, examples
 from neml2_capi.page import PageError, make
-from neml2_capi.page.compile import CompileError
+from neml2_capi.page.compile import CompileError, compiled
 
 sys.path.append(str(ROOT))  # last: the package of the checkout has no library
 
@@ -218,6 +219,99 @@ def test_contrast_is_enough(pages: Path, browser: Any, scheme: str) -> None:
     # WCAG 2.2, AA: 1.4.3 of texts, 1.4.11 of what is drawn.
     assert text >= 4.5
     assert curve >= 3
+
+
+@in_browser
+def test_a_temperature_starts_within_its_bounds(browser: Any, tmp_path: Path) -> None:
+    """A law without parameters, and without a time."""
+    pytest.importorskip("torch")
+    from neml2_capi import export
+
+    export.model(
+        lambda strain, temperature: 2e5 * (1 - 1e-3 * temperature) * strain,
+        tmp_path / "warm",
+        inputs={"strain": "SR2", "temperature": "Scalar"},
+        outputs={"stress": "SR2"},
+        bounds={"temperature": (20, 600)},
+        kernels="only",
+    )
+    make(tmp_path / "warm", tmp_path / "page.html", cc=f"{zig(cross_environment())} c++")
+    show(browser, tmp_path / "page.html")
+    assert (
+        "No parameters to move, three tests" in browser.find_element("css selector", "header").text
+    )
+    assert not browser.find_element("id", "parameters").is_displayed()
+    slider = browser.find_element("id", "force-temperature-slider")
+    assert [slider.get_attribute(side) for side in ("min", "value", "max")] == ["20", "20", "600"]
+    stress = rows_of(browser, "tension")["stress.xx"]
+    assert stress[-1] == pytest.approx(2e5 * 0.98 * 0.02)
+    move(browser, "force-temperature", 600)
+    assert rows_of(browser, "tension")["stress.xx"][-1] == pytest.approx(2e5 * 0.4 * 0.02)
+
+
+PRODUCTS = """
+namespace law {
+struct inputs { double x; };
+using outputs = inputs;
+using tangent = inputs;
+using parameters = inputs;
+inline void update_point(int, int, const double* in, const double*, bool, double* out, double*,
+                         int* told, double*) {
+  using whole = unsigned __int128;
+  const whole x = static_cast<unsigned long long>(in[0]);
+  const whole product = (x << 61 | x) * (x << 33 | 12345);
+  out[0] = static_cast<unsigned>(product >> 40) ^ static_cast<unsigned>(product >> 90);
+  told[0] = 0;
+}
+}
+"""
+
+
+@in_browser
+def test_large_integers_are_multiplied_without_a_library(browser: Any) -> None:
+    """As the reduction of angles does, and so a crystal's law."""
+    module = base64.b64encode(compiled(PRODUCTS, f"{zig(cross_environment())} c++")).decode()
+    product = """
+        const bytes = Uint8Array.from(atob(arguments[0]), (letter) => letter.charCodeAt(0));
+        WebAssembly.instantiate(bytes, {}).then(({ instance }) => {
+          const { memory, place, update } = instance.exports;
+          new Float64Array(memory.buffer, place(0), 1)[0] = arguments[1];
+          update();
+          arguments[2](new Float64Array(memory.buffer, place(2), 1)[0]);
+        });
+    """
+    for x in (1, 4294967295, 2**52 + 12345):
+        whole = ((x << 61 | x) % 2**128) * (x << 33 | 12345) % 2**128
+        expected = (whole >> 40) % 2**32 ^ (whole >> 90) % 2**32
+        assert browser.execute_async_script(product, module, x) == expected
+
+
+@in_browser
+def test_odd_numbers_are_told_and_do_not_last(pages: Path, browser: Any) -> None:
+    show(browser, pages / "isotropic_hardening.html")
+    ends = "return [...document.querySelectorAll('[id$=-end]')].map((one) => one.textContent)"
+    before = browser.execute_script(ends)
+    parameters = browser.execute_script("return Object.keys(neml2.law.parameter)")
+    (elasticity,) = (one for one in parameters if one.endswith("E"))
+    for number, told in (("1e308", "did not converge"), ("0", "stress was not found")):
+        write(browser, f"parameter-{elasticity}-0", number)
+        assert any(told in end for end in browser.execute_script(ends))
+    assert write(browser, "cycles", "1e12") == "500"  # more would keep the browser for minutes
+    assert write(browser, "cycles", "-1") == "500"
+    assert write(browser, "cycles", "3") == "3"
+    browser.find_element("id", "reset").click()
+    wait_until(browser, lambda: browser.execute_script(ends) == before)
+
+
+def write(browser: Any, control: str, number: str) -> str:
+    """Write a number beside a slider, and return what it then is."""
+    script = """
+        const field = document.getElementById(arguments[0]);
+        field.value = arguments[1];
+        field.dispatchEvent(new Event("change"));
+        requestAnimationFrame(() => requestAnimationFrame(() => arguments[2](field.value)));
+    """
+    return str(browser.execute_async_script(script, control, number))
 
 
 def test_without_a_compiler_the_message_says_which(tmp_path: Path) -> None:

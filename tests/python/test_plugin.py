@@ -328,6 +328,23 @@ def test_a_mistake_in_the_mapping_is_told(tmp_path: Path, old: str, new: str, me
     assert not (tmp_path / "libsteel.so").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "system", "message"),
+    [
+        ("steel.dll", "linux", "has the ending of windows, and the plug-in is for linux"),
+        ("steel.so", "windows", "has the ending of linux"),
+        ("steel.dylib", "linux", "has the ending of macos"),
+        ("steel.dylib", "", "no plug-ins for macos: they are for Linux and Windows"),
+    ],
+)
+def test_an_ending_of_another_system_is_refused(
+    tmp_path: Path, name: str, system: str, message: str
+) -> None:
+    with pytest.raises(PluginError, match=message):
+        make(HARDENING, tmp_path / name, system=system)
+    assert not list(tmp_path.iterdir())
+
+
 def test_an_artifact_in_single_precision_is_refused(
     artifacts: Mapping[str, Path], tmp_path: Path
 ) -> None:
