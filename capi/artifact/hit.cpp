@@ -1,7 +1,9 @@
 #include "capi/artifact/hit.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "capi/base/limits.h"
@@ -171,7 +173,13 @@ std::optional<Number> Hit::number(std::string_view path, const char* expected, P
 }
 
 std::optional<double> Hit::real(std::string_view path) const {
-  return number<double>(path, "a number", [](const char* text, char** end) { return std::strtod(text, end); });
+  return number<double>(path, "a number", [](const char* text, char** end) {  // with a point in any locale
+    double number = 0;
+    const char* const first = text + (*text == '+');
+    const auto [last, failure] = std::from_chars(first, text + std::strlen(text), number);
+    *end = const_cast<char*>(failure == std::errc() ? last : text);
+    return number;
+  });
 }
 
 std::optional<std::int64_t> Hit::integer(std::string_view path) const {

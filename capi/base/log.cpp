@@ -179,7 +179,6 @@ std::optional<Record> take() { return queue().take(); }
 std::int64_t count() { return queue().count(); }
 
 std::string scientific(double value) {
-  if (std::isnan(value)) return "nan";  // without its sign
   char text[32];
   return std::string(print_number(text, sizeof text, "%.6e", value));
 }

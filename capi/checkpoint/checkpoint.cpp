@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -18,6 +17,7 @@
 #include "capi/base/json_document.h"
 #include "capi/base/json_writer.h"
 #include "capi/base/limits.h"
+#include "capi/base/print_number.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -43,8 +43,7 @@ std::uint64_t number_of(std::string_view bytes) {
 
 std::string with_all_digits(double value) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.17g", value);
-  return text;
+  return std::string(print_number(text, sizeof text, "%.17g", value));
 }
 
 // An input that is carried from step to step, and its array.

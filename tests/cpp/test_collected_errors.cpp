@@ -49,6 +49,8 @@ void numbers_are_printed_to_six_digits() {
   expect(join(0.1, " ", 1.0 / 3.0, " ", -2e-20, " ", 1e300, " ", 5.0, " ", -infinity) ==
              "0.1 0.333333 -2e-20 1e+300 5 -inf",
          "as %g does in C");
+  const double undefined = std::numeric_limits<double>::quiet_NaN();
+  expect(join(undefined, " ", -undefined) == "nan nan", "without a sign, which systems tell in their ways");
   std::setlocale(LC_ALL, "de_DE.UTF-8");  // which has a comma, if it is installed
   expect(join(0.5) == "0.5", "with a point in any locale");
 }

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 from native import PREBUILT
 from numpy.typing import NDArray
+from patience import PATIENCE
 
 from neml2_capi import FatalError, Model, Results, drive, examples
 from neml2_capi._ffi.errors import check
@@ -59,6 +63,27 @@ def test_steps_by_hand_at_every_third_step(steel: Model, tmp_path: Path) -> None
     for name in ("stress", "X1", "X2", "equivalent_plastic_strain", "strain"):
         np.testing.assert_array_equal(part[name], whole[name])
     assert part["stress"].shape == (5, 1, 6) and len(list(tmp_path.iterdir())) == 1
+
+
+IN_GERMAN = """
+import locale, sys
+from neml2_capi import Model, examples
+locale.setlocale(locale.LC_ALL, "de_DE.UTF-8")
+assert locale.localeconv()["decimal_point"] == ","
+law = Model(examples.path("chaboche"))
+law.save_state(sys.argv[1], law.state(2), step=3, time=0.1)
+assert law.load_state(sys.argv[1])[1:] == (3, 0.1)
+"""
+
+
+def test_numbers_have_a_point_in_a_locale_with_a_comma(tmp_path: Path) -> None:
+    if not shutil.which("localedef") or not Path("/usr/share/i18n/locales/de_DE").exists():
+        pytest.skip("localedef and its sources are not installed: apt-get install locales")
+    made = ["localedef", "-i", "de_DE", "-f", "UTF-8", str(tmp_path / "de_DE.UTF-8")]
+    subprocess.run(made, check=True, capture_output=True)
+    there = os.environ | {"LOCPATH": str(tmp_path)}
+    command = [sys.executable, "-c", IN_GERMAN, str(tmp_path / "run.state")]
+    subprocess.run(command, check=True, env=there, timeout=PATIENCE)
 
 
 def test_the_file_is_one_of_safetensors(steel: Model, tmp_path: Path) -> None:
