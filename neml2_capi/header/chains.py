@@ -1,6 +1,7 @@
 """Derivatives of a model by the chain rule, as statements; as capi/kernels/chains.h.
 
-What each segment does to the columns of the inputs: directions stand side by side, `count` of them.
+What each segment does to the columns of the inputs. Directions stand side by side: all of them, or
+a band of a few at a time, so that a thread of CUDA keeps fewer numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from neml2_capi.kernels.folder import KernelError
 
 @dataclass(frozen=True)
 class Direction:
-    """The derivative of a value: columns of the unit matrix, or a matrix; else zero."""
+    """The derivative of a value: columns of the unit matrix, or rows of an array; else zero."""
 
     at: Place | None = None
     first: int = -1
@@ -56,48 +57,86 @@ _UNROLLED = 256
 class Chains:
     """The directions of all inputs of which a derivative was compiled."""
 
-    def __init__(self, walk: Walk, is_direct: bool) -> None:
+    def __init__(self, walk: Walk, is_direct: bool, in_bands: bool) -> None:
         self._walk, self._text = walk, walk.text
         self._pairs = walk.described.derivatives
         #: Whether the model is one forward segment, whose blocks are those of the model.
         self._is_direct = is_direct
         self._locals: list[Local] = []
         self._columns: dict[str, int] = {}
-        self._of: dict[str, Direction] = {}
+        #: The segments that columns are taken through at the end, band by band; else at once.
+        self._passed: list[Links] | None = [] if in_bands and self._can_wait() else None
         self.columns: Columns | None = None
-        self.count = 0
+        count = 0
         for pair in self._pairs:
             if pair.input not in self._columns:
-                self._columns[pair.input] = self.count
-                self._of[pair.input] = Direction(first=self.count)
-                self.count += walk.inputs[pair.input].components
+                self._columns[pair.input] = count
+                count += walk.inputs[pair.input].components
+        self._total = count
+        self._of = {name: Direction(first=column) for name, column in self._columns.items()}
+
+    def _can_wait(self) -> bool:
+        """Tell whether there are several segments, all of which a column passes in one step.
+
+        An increment that is cut is passed in its parts, and factors that are not kept would be
+        made again for each band.
+        """
+        segments = self._walk.described.segments
+        return len(segments) > 1 and all(
+            segment.kind == "forward"
+            or (not segment.max_substepping_level and self._walk.keeps_factors(segment))
+            for segment in segments
+        )
+
+    def _times(self, rows: int) -> str:
+        """The numbers in so many rows of directions."""
+        return str(rows * self._total) if self._passed is None else f"{rows} * band"
+
+    def _pointer(self, rows: Place) -> str:
+        return f"{rows.array} + {self._times(rows.offset)}" if rows.offset else rows.array
+
+    def _room(self, name: str, rows: int) -> Place:
+        """Rows for the directions of a value."""
+        text = self._text
+        if self._passed is None:
+            return Place(text.place(f"d_{name}", rows * self._total).array, 0, rows)
+        array = text.name(f"d_{name}")
+        text.line(f"lanes {array}[{self._times(rows)}];")
+        return Place(array, 0, rows)
 
     def push(self, links: Links, is_last: bool) -> None:
         """The directions behind a segment that has been run."""
         if self._is_direct:
             self._locals = links.locals
-            return
+        elif self._passed is not None:
+            self._passed.append(links)
+        else:
+            self._pass(links, is_last)
+
+    def _pass(self, links: Links, is_last: bool) -> None:
         made: dict[str, Direction] = {}
         if links.system:
             made = {part.name: Direction() for part in links.system.groups.parts}
         known = [x for x in links.locals if not self._of.get(x.input, Direction()).zero]
         if known:
-            self.columns = self._in_columns(links.system, known) if is_last else None
-            self._text.begin(self.condition)
+            if self._passed is None:
+                self.columns = self._in_columns(links.system, known) if is_last else None
+                self._text.begin(self._condition)
             if links.system:
                 made.update(self._through(links.system, known, links))
             else:
                 rooms = {
-                    x.output: self._text.place(f"d_{x.output}", x.rows * self.count)
+                    x.output: self._room(x.output, x.rows)
                     for x in {x.output: x for x in known}.values()
                 }
                 self._add(known, rooms, self._of)
                 made.update({name: Direction(room) for name, room in rooms.items()})
-            self._text.end()
+            if self._passed is None:
+                self._text.end()
         self._of.update(made)
 
     @property
-    def condition(self) -> str:
+    def _condition(self) -> str:
         """When whole matrices of directions are needed."""
         return "if (derive && careful)" if self.columns else "if (derive)"
 
@@ -114,24 +153,58 @@ class Chains:
                 return None
         return Columns(system, step, known)
 
-    def write_columns(self, rows: dict[str, int], width: int) -> None:
+    def write(self, rows: dict[str, int], width: int) -> None:
+        """Writes the blocks of the model. A point with one that is not finite is marked as bad."""
+        text = self._text
+        if self.columns:
+            self._write_columns(self.columns, rows, width)
+        text.begin(self._condition)
+        if self._passed is not None:
+            text.line(f"enum {{ band = NEML2_BAND({self._total}) }};")
+            for links in self._passed:
+                if links.system and links.system.newton_step:
+                    links.system.newton_step.prepare(text)
+            text.line("UNROLLED")
+            text.begin(f"for (int column = 0; column < {self._total}; column += band)")
+            for links in self._passed:
+                self._pass(links, False)
+        zeros = []
+        for block in self.blocks():
+            at = rows[block.output] * width + self._walk.inputs[block.input].offset
+            to = f"tangent + {at} * stride" if at else "tangent"
+            size, rest = f"{block.rows}, {block.columns}", f"{width}, failed, {to}, stride"
+            if not block.at:
+                zeros.append(f"write_zeros({size}, {rest});")
+            elif self._passed is not None:
+                first = self._columns[block.input]
+                band = f"{self._pointer(block.at)}, band, {size}, {first} - column"
+                text.line(f"bad = bad | write_band({band}, {rest});")
+            else:
+                values = f"{block.at.pointer}, {block.stride}, {size}"
+                text.line(f"bad = bad | block_is_not_finite({values});")
+                text.line(f"write({values}, {rest});")
+        if self._passed is not None:
+            text.end()
+        for line in zeros:
+            text.line(line)
+        text.end()
+
+    def _write_columns(self, columns: Columns, rows: dict[str, int], width: int) -> None:
         """Writes each column of derivatives of the last system as it is found, without care."""
-        if not self.columns:
-            return
-        text, system, step = self._text, self.columns.system, self.columns.step
+        text, system, step = self._text, columns.system, columns.step
         text.begin("if (derive && !careful)")
         step.prepare(text)
         for given in self._columns:
             at = self._walk.inputs[given]
-            if system.size * self.count <= _UNROLLED:
+            if system.size * self._total <= _UNROLLED:
                 text.line("UNROLLED")
             text.begin(f"for (int c = 0; c < {at.components}; ++c)")
             text.copy(None, system.r)
-            for local in self.columns.locals:
+            for local in columns.locals:
                 if local.input == given:
                     right = system.r.from_(local.row, local.rows)
                     block = f"{local.block.pointer} + c, {local.stride}, {local.rows}"
-                    text.line(f"push_unit({block}, 1, 1, {right.pointer});")
+                    text.line(f"push_band({block}, 1, 0, 1, {right.pointer});")
             text.begin(f"for (int k = 0; k < {system.size}; ++k)")
             text.line(f"{system.r.array}[k] = -{system.r.array}[k];")
             text.end()
@@ -155,24 +228,25 @@ class Chains:
         self, locals_: list[Local], rooms: dict[str, Place], of: Mapping[str, Direction]
     ) -> None:
         """Products of blocks with directions of values, into rooms."""
-        text, count = self._text, self.count
+        text, before, count = self._text, "", str(self._total)
+        if self._passed is not None:
+            before, count = " - column", "band"
         for room in rooms.values():
-            text.copy(None, room)
+            text.line(f"clear({self._pointer(room)}, {self._times(room.components)});")
         for local in locals_:
-            direction = of[local.input]
-            to = rooms[local.output].from_(local.row * count, 0)
+            direction, to = of[local.input], rooms[local.output].from_(local.row, 0)
             block = f"{local.block.pointer}, {local.stride}, {local.rows}, {local.columns}"
             if direction.at:
-                source = direction.at.from_(local.column * count, 0)
-                text.line(f"push({block}, {source.pointer}, {count}, {to.pointer});")
+                source = self._pointer(direction.at.from_(local.column, 0))
+                text.line(f"push({block}, {source}, {count}, {self._pointer(to)});")
             else:
-                to = to.from_(direction.first + local.column, 0)
-                text.line(f"push_unit({block}, {count}, {to.pointer});")
+                first = f"{direction.first + local.column}{before}"
+                text.line(f"push_band({block}, {first}, {count}, {self._pointer(to)});")
 
     def _through(self, system: System, known: list[Local], links: Links) -> dict[str, Direction]:
         """The directions of unknowns, by the implicit function theorem."""
-        text, count, made = self._text, self.count, {}
-        room = text.place(f"d_{system.name}", system.size * count)
+        text, made = self._text, {}
+        room = self._room(system.name, system.size)
         of_parts: dict[str, Direction] = {}
         if links.parts:
             text.zeroed.add(room.array)
@@ -184,27 +258,31 @@ class Chains:
             now = {**self._of, **of_parts}
             self._add([x for x in links.locals if not _of(now, x.input).zero], {"": room}, now)
             text.end()
-        text.begin(f"for (int k = 0; k < {room.components}; ++k)")
+        text.begin(f"for (int k = 0; k < {self._times(room.components)}; ++k)")
         text.line(f"{room.array}[k] = -{room.array}[k];")
         text.end()
         step = system.newton_step
-        if step and (count == 1 or step.kernel.prepares):
+        if step and (self._total == 1 or step.kernel.prepares):
             self._by_steps(system, step, room)
         else:
-            text.line(system.solve_by_pivoting(room, count))
+            text.line(system.solve_by_pivoting(room, self._total))
         for part in system.groups.parts:
-            at = room.from_(part.first * count, part.size * count)
+            at = room.from_(part.first, part.size)
             if not part.is_whole:
-                whole = text.place(f"d_{part.name}", part.size * count)
+                whole = self._room(part.name, part.size)
                 for k in range(part.pieces):
-                    piece = at.from_(k * part.apart * count, part.piece * count)
-                    text.copy(piece, whole.from_(k * part.piece * count, part.piece * count))
+                    piece = at.from_(k * part.apart, part.piece)
+                    self._copy(piece, whole.from_(k * part.piece, part.piece))
                 at = whole
             made[part.name] = Direction(at)
         for role in links.parts.roles if links.parts else ():
             if role.role == "old_state":
-                text.copy(made[role.partner].at, _matrix(of_parts[role.name]))
+                self._copy(_matrix(made[role.partner]), _matrix(of_parts[role.name]))
         return made
+
+    def _copy(self, source: Place, to: Place) -> None:
+        size = self._times(to.components)
+        self._text.line(f"copy({self._pointer(source)}, {self._pointer(to)}, {size});")
 
     def _in_part(self, parts: Parts) -> dict[str, Direction]:
         """Writes the directions of what is given in a part of the increment."""
@@ -215,8 +293,8 @@ class Chains:
             is_state, is_force = role.role == "old_state", role.role.endswith("force")
             if own.zero and not is_state and (partner.zero or not is_force):
                 continue
-            made = text.place(f"d_{role.name}_part", size * self.count)
-            found[role.name] = Direction(made)
+            made = text.place(f"d_{role.name}_part", size * self._total)
+            found[role.name] = Direction(Place(made.array, 0, size))
             if is_state:
                 text.zeroed.add(made.array)
                 text.begin("if (part == 0)")
@@ -225,7 +303,7 @@ class Chains:
                 continue
             self._spread(own, made, size)
             if is_force:
-                other = text.place(f"d_{role.name}_other", size * self.count)
+                other = text.place(f"d_{role.name}_other", size * self._total)
                 self._spread(partner, other, size)
                 parts.interpolate(role.role, made, other, made)
             else:
@@ -236,30 +314,31 @@ class Chains:
     def _spread(self, direction: Direction, to: Place, rows: int) -> None:
         """Writes a direction as a matrix."""
         if direction.first >= 0:
-            size = f"{rows}, {self.count}, {direction.first}"
+            size = f"{rows}, {self._total}, {direction.first}"
             self._text.line(f"spread_unit({to.pointer}, {size});")
         else:
-            self._text.copy(direction.at, to)
+            self._copy(_matrix(direction), Place(to.array, 0, rows))
 
     def _by_steps(self, system: System, step: Run, room: Place) -> None:
         """A direction is a Newton step more; with row pivoting if the pivots are not trusted.
 
         That is told of the Jacobian, so that the first direction tells it for all.
         """
-        text, count = self._text, self.count
+        text, count = self._text, str(self._total) if self._passed is None else "band"
         column = f"{room.array}[i * {count} + k]"
         rows = f"for (int i = 0; i < {system.size}; ++i)"
-        step.prepare(text)
-        text.line("bad = 0 != 0;")
+        if self._passed is None:
+            step.prepare(text)
+        text.line("trusted = 0 == 0;")
         text.line("ROLLED")
         text.begin(f"for (int k = 0; k < {count}; ++k)")
         text.line(f"{rows} {system.r.array}[i] = {column};")
         step.call(text)
-        text.line(f"bad = {step.outputs[-1].element(0)} != 1;")
-        text.line("if (bad) break;")
+        text.line(f"trusted = {step.outputs[-1].element(0)} == 1;")
+        text.line("if (!trusted) break;")
         text.line(f"{rows} {column} = {system.step.array}[i];")
         text.end()
-        text.begin("if (bad)")
+        text.begin("if (!trusted)")
         if not self.columns:
             text.line(LEAVE)
         text.line(system.solve_by_pivoting(room, count))
@@ -275,12 +354,13 @@ class Chains:
                     f"{pair.output} is an input that is handed on, which has no derivatives in a "
                     "header: write values alone"
                 )
-            at, stride = self._of.get(pair.output, Direction()).at, self.count
+            at, stride = self._of.get(pair.output, Direction()).at, self._total
             if self._is_direct:
                 of = [x.block for x in self._locals if (x.output, x.input) == _names(pair)]
                 at, stride = (of[-1] if of else None), given.components
-            elif at:
-                at = at.from_(self._columns[pair.input], 0)
+            elif at and self._passed is None:
+                first = at.offset * stride + self._columns[pair.input]
+                at = Place(at.array, first, 0)
             rows, columns = value.components, given.components
             found.append(Block(pair.output, pair.input, rows, columns, at, stride))
         return found

@@ -47,7 +47,7 @@ _VARIABLES = {
     "report": ("of_system",),
     "int": ("status", "level", "spent"),
     "int64_t": ("part",),
-    "mask": ("singular", "settled"),
+    "mask": ("singular", "settled", "trusted"),
     "wide": ("norm", "first", "before", "slope", "alpha", "width", "whole_first"),
 }
 
@@ -74,16 +74,18 @@ def law_of(
     missing: Mapping[str, str],
     derive: bool,
     bounds: Sequence[Bound],
+    in_bands: bool,
 ) -> Law:
     """The functions of a model, with its derivatives if there are some and they are wanted.
 
+    With `in_bands` the language has NEML2_BAND: how many of all columns a device keeps at a time.
     KernelError if it has no kernel for something.
     """
     described = attributes(model.describe())
     single, derives = model.dtype == "float32", derive and bool(described.derivatives)
     walk = Walk(model, described, kernels, missing, derives)
     one = len(described.segments) == 1 and described.segments[0].kind == "forward"
-    chains = Chains(walk, one) if derives else None
+    chains = Chains(walk, one, in_bands) if derives else None
     systems: list[System] = []
     for segment in described.segments:
         links = walk.add(segment)
@@ -128,7 +130,7 @@ def _walk(
 ) -> Iterator[Definition]:
     """The function walk(): all segments, then outputs, derivatives and the report."""
     blocks = chains.blocks() if chains else []
-    _finish(walk, model, chains, blocks, sizes)
+    _finish(walk, model, chains, sizes)
     check = check_of(bounds, _places(model), model.dtype == "float32")
     if check:
         yield check
@@ -192,9 +194,7 @@ def _rows(walk: Walk) -> dict[str, int]:
     return rows
 
 
-def _finish(
-    walk: Walk, model: Model, chains: Chains | None, blocks: list[Block], sizes: list[int]
-) -> None:
+def _finish(walk: Walk, model: Model, chains: Chains | None, sizes: list[int]) -> None:
     """Outputs, derivatives and the status of the point, by the rule of model::Marks."""
     text, (inputs, parameters, outputs) = walk.text, sizes
     text.line("")
@@ -207,13 +207,6 @@ def _finish(
         text.line(f"copy({value.pointer}, {into.pointer}, {into.components});")
     text.line("failed = all.status > non_finite;")
     text.line(f"bad = are_not_finite(y, {outputs});")
-    if chains and blocks:
-        text.begin(chains.condition)
-        for block in blocks:
-            if block.at:
-                given = f"{block.at.pointer}, {block.stride}, {block.rows}, {block.columns}"
-                text.line(f"bad = bad | block_is_not_finite({given});")
-        text.end()
     text.line(f"given = are_not_finite(x, {inputs});")
     missing = f"have_no_number(x, {inputs})"
     if parameters:
@@ -230,19 +223,6 @@ def _finish(
     text.line("if (failed && given) all.suggested_cut = 1.0;")
     text.line(f"if (failed) invalidate(y, {outputs});")
     if chains:
-        chains.write_columns(rows, inputs)
+        chains.write(rows, inputs)
     text.line("if (bad && all.status == ok) all.status = non_finite;")
-    if not chains or not blocks:
-        text.line("*told = all;")
-        return
-    text.begin(chains.condition)
-    for block in blocks:
-        at = rows[block.output] * inputs + walk.inputs[block.input].offset
-        to = f"tangent + {at} * stride" if at else "tangent"
-        size = f"{block.rows}, {block.columns}, {inputs}, failed, {to}, stride"
-        if block.at:
-            text.line(f"write({block.at.pointer}, {block.stride}, {size});")
-        else:
-            text.line(f"write_zeros({size});")
-    text.end()
     text.line("*told = all;")

@@ -74,7 +74,7 @@ class System:
         """Whether the increment of a point that fails is cut."""
         return self.levels > 0
 
-    def solve_by_pivoting(self, right: Place, sides: int) -> str:
+    def solve_by_pivoting(self, right: Place, sides: int | str) -> str:
         """The statement, which overwrites right-hand sides with solutions."""
         return f"singular = {self.pivoting}, {right.pointer}, {sides});"
 

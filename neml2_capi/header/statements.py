@@ -34,9 +34,10 @@ _TAKEN = re.findall(
     r"\w+",
     "x p y c tangent stride rules told of_system all norm first status singular settled i j k pass "
     "before slope alpha trial difference made derive given failed right sides bad block lanes wide "
-    "mask real truth number int long double float where fill copy clear push push_unit place solve "
+    "mask real truth number int long double float where fill copy clear push push_band place solve "
     "substitute root down over times fused write write_zeros invalidate divided report settings "
-    "choose narrowed widened plain ok undecided careful part level width spent whole_first end",
+    "choose narrowed widened plain ok undecided careful part level width spent whole_first end "
+    "trusted band column write_band",
 )
 
 

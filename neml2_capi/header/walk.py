@@ -189,6 +189,11 @@ class Walk:
             links.locals = self._sensitivity(segment, system, operands(system.u), r, g)
         return links
 
+    def keeps_factors(self, segment: Any) -> bool:
+        """Tell whether the Newton step of an implicit segment factors its matrix once for all."""
+        kernel = self._kernels.get(segment.solve_package.removesuffix(".pt2"))
+        return bool(kernel and kernel.prepares)
+
     def end(self, links: Links) -> None:
         """The end of a segment, behind its derivatives."""
         text = self.text

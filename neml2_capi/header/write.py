@@ -56,7 +56,8 @@ def header(
     document = read_metadata(folder)
     kernels = {entry["name"]: read_kernel(folder, entry) for entry in document["kernels"]}
     missing = {Path(m["package"]).stem: m["reason"] for m in document["missing"]}
-    law = law_of(model, kernels, missing, derivatives, model.bounds if bounds else ())
+    within = model.bounds if bounds else ()
+    law = law_of(model, kernels, missing, derivatives, within, language == "c++")
     versions = ", ".join(f"{name} {version}" for name, version in document["made_with"].items())
     told = f"{document['model']}, made with {versions}"
     return LANGUAGES[language](Face(law, name or document["model"], told))

@@ -17,8 +17,8 @@ from click.testing import CliRunner
 from kernel_setup import model_names, with_kernels
 from native import ROOT
 from programs import built
-from states import repeated, state_of
-from test_lanes import dtype_of, spoiled, states
+from states import Array, Arrays, repeated, state_of
+from test_lanes import LOADS, dtype_of, spoiled, states
 from test_opencl import cache_of_pocl  # noqa: F401  (a fixture)
 
 from neml2_capi import ConvergenceError, Device, FatalError, Model, Scheduler
@@ -35,6 +35,9 @@ QUICK = "isotropic_hardening"
 #: The status of a program without what it tests.
 NOTHING_TO_TEST = 77
 LARGE = ("elasticity", QUICK)
+#: Factors of loads, and of what was before: points that need no iterations, few, many, or too many.
+MANY_LOADS = (0, 1e-9, 0.1, 1, 1, 1, 2, 3, 5, 15, 30, -1, -4, 1e4, 1e30)
+MANY_STATES = (1, 1, 1, 1, 0.9, 1.1, 0, -1, 10, 1e3)
 #: What a text cannot be made of, and why.
 REFUSED = {"elasticity_static": "its number of points is fixed"}
 #: Of which a text has no derivatives: they have sub-batch axes.
@@ -131,6 +134,42 @@ def test_a_model_has_the_bits_of_lanes(name: str, device: str, tmp_path: Path) -
     if not derives:
         with pytest.raises(FatalError, match="whose text has values alone"):
             there.jacobian(many[0])
+
+
+def mixed(inputs: Arrays) -> dict[str, Array]:
+    """Points in no order that need no iterations, few or many, or fail, in every way."""
+    random, made = np.random.default_rng(5), {}
+    for name, value in inputs.items():
+        rows = np.array(value).reshape(len(value), -1)
+        if not name.startswith("t"):
+            factors = MANY_LOADS if name in LOADS else MANY_STATES
+            rows *= random.choice(factors, (len(rows), 1)).astype(rows.dtype)
+        for special in (np.nan, np.inf, -np.inf, 0.0, 1e30):
+            rows[random.integers(len(rows)), random.integers(rows.shape[1])] = special
+        made[name] = rows.reshape(value.shape)
+    return made
+
+
+@pytest.mark.full("many evaluations")
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", NAMES)
+def test_points_of_all_kinds_side_by_side_have_the_bits_of_lanes(
+    name: str, device: str, tmp_path: Path
+) -> None:
+    """A device that vectorises takes some of them together, and masks those that are done."""
+    pair, points = opened(name, tmp_path, device), 200
+    inputs = mixed(repeated(state_of(name, pair[0]), points))
+    stored = {key: np.array(value) for key, value in pair[0].named_parameters().items()}
+    factors = np.random.default_rng(6).choice([1, 1, 1, 0.5, 1.1, 0, -1, 1e5, np.nan], points)
+    for options in ({}, {"miters": 4}, {"atol": 1e-13, "rtol": 1e-12}):
+        for factor in (1.0, factors) if stored else (1.0,):
+            told = []
+            for model in pair:
+                model.options.update(options)
+                for key, value in stored.items():
+                    model[key] = (factor * value).astype(model.dtype)
+                told.append(results(model, inputs, name not in VALUES_ALONE))
+            assert_equal_bits(told[1], told[0])
 
 
 @pytest.mark.full("functions of kernels are compiled")

@@ -44,6 +44,15 @@ def test_j2_stays_in_the_registers_of_cuda(name: str, derivatives: bool, archite
     assert (cost.stack, cost.spills) == (0, 0), cost
 
 
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
+def test_tangents_of_several_segments_keep_few_numbers(architecture: str) -> None:
+    compiler = chosen(device_compilers.cuda)
+    cost = compiler(law("radial_return", "c++", True), architecture)
+    assert cost.stack <= 1536 and cost.spills <= 2560, cost
+    cost = compiler(law("relaxation", "c++", True), architecture)
+    assert cost.stack <= 128 and cost.spills == 0, cost
+
+
 def test_nvrtc_alone_compiles_a_law() -> None:
     """What a program without the toolkit has; its text includes nothing."""
     compiler = chosen(device_compilers.nvrtc)

@@ -1,4 +1,4 @@
-/* What both languages have beside the numbers. */
+/* Functions that C++ and OpenCL C share, in the words for numbers that each language defines. */
 
 FUNCTION wide_mask is_odd(wide_bits quadrant) { return (quadrant & 1) != 0; }
 
@@ -32,7 +32,7 @@ FUNCTION wide distance_of(const lanes *x, const lanes *y, int count) {
   return wide_square_root(sum);
 }
 
-/* Adds a block of derivatives times directions, `count` side by side, to others. */
+/* Adds the product of a block of derivatives, (rows, columns), and directions, (columns, count), to `to`, (rows, count). */
 FUNCTION void push(const lanes *block, int stride, int rows, int columns, const lanes *from, int count, lanes *to) {
   for (int r = 0; r < rows; ++r)
     for (int k = 0; k < count; ++k) {
@@ -42,16 +42,18 @@ FUNCTION void push(const lanes *block, int stride, int rows, int columns, const 
     }
 }
 
-/* The same with columns of the unit matrix. */
-FUNCTION void push_unit(const lanes *block, int stride, int rows, int columns, int count, lanes *to) {
+/* The same with those columns of the unit matrix that are in a band of `count`: the block begins at column `first` of the
+   band, or before the band if that is negative. */
+FUNCTION void push_band(const lanes *block, int stride, int rows, int columns, int first, int count, lanes *to) {
   for (int r = 0; r < rows; ++r)
-    for (int c = 0; c < columns; ++c) to[r * count + c] += block[r * stride + c];
+    for (int c = 0; c < columns; ++c)
+      if (first + c >= 0 && first + c < count) to[r * count + first + c] += block[r * stride + c];
 }
 
-/* Where a part of an increment begins, of equal ones of a width: 0 to 1. */
+/* Returns where a part of an increment begins, 0 to 1, if each part has this width. */
 FUNCTION wide begin_of(int64_t part, wide width) { return number_of((uint64_t)part) * width; }
 
-/* Between two ends of an increment. */
+/* Interpolates between the values at two ends of an increment. */
 FUNCTION void between(const lanes *from, const lanes *to, lanes at, lanes *made, int count) {
   for (int i = 0; i < count; ++i) made[i] = from[i] + (to[i] - from[i]) * at;
 }
@@ -60,7 +62,7 @@ FUNCTION void scale(const lanes *x, lanes factor, lanes *made, int count) {
   for (int i = 0; i < count; ++i) made[i] = x[i] * factor;
 }
 
-/* Columns of the unit matrix, from the column `first` on, among zeros. */
+/* Writes (rows, count) numbers: the unit matrix from the column `first` on, and zeros elsewhere. */
 FUNCTION void spread_unit(lanes *to, int rows, int count, int first) {
   clear(to, rows * count);
   for (int r = 0; r < rows; ++r) to[r * count + first + r] = fill(1);
@@ -70,7 +72,7 @@ FUNCTION void add_row(lanes factor, const lanes *row, lanes *to, int count) {
   for (int k = 0; k < count; ++k) to[k] += factor * row[k];
 }
 
-/* Division by a pivot: by its reciprocal, unless one of the two has lost digits to underflow. */
+/* Divides by a pivot: multiplies with the reciprocal, unless that or the pivot has lost digits to underflow. */
 FUNCTION lanes divided(lanes x, lanes pivot, lanes reciprocal, mask exact) {
   return where(exact, x / pivot, x * reciprocal);
 }
@@ -95,7 +97,7 @@ FUNCTION void swap_rows(lanes *a, lanes *b, int count) {
 
 /* Solves A x = b for `sides` right-hand sides: A is (n, n), b (n, sides), row-major, and both are overwritten, b with x. By
    the order of Crout; a row is exchanged if its pivot is less than a tenth of the largest of its column (threshold
-   pivoting: Duff, Erisman and Reid, Direct Methods for Sparse Matrices, 2nd ed., 2017, chapter 7). Tells whether A is
+   pivoting: Duff, Erisman and Reid, Direct Methods for Sparse Matrices, 2nd ed., 2017, chapter 7). Returns true if A is
    singular; x is NaN then. */
 FUNCTION mask solve(lanes *a, lanes *b, int n, int sides) {
   mask singular = 0 != 0;
@@ -172,6 +174,19 @@ FUNCTION void write(const lanes *block, int stride, int rows, int columns, int w
       to[(r * width + c) * apart] = as_real(where(failed != 0, fill(real_no_number()), block[r * stride + c]));
 }
 
+/* Writes the columns of a block that are in a band of `count`, which begin as in push_band. Returns true if one of them is not
+   finite. */
+FUNCTION mask write_band(const lanes *band, int count, int rows, int columns, int first, int width, int failed,
+                         GLOBAL real *to, int64_t apart) {
+  mask found = 0 != 0;
+  for (int c = 0; c < columns; ++c)
+    if (first + c >= 0 && first + c < count) {
+      found = found | block_is_not_finite(band + (first + c), count, rows, 1);
+      write(band + (first + c), count, rows, 1, width, failed, to + c * apart, apart);
+    }
+  return found;
+}
+
 FUNCTION void write_zeros(int rows, int columns, int width, int failed, GLOBAL real *to, int64_t apart) {
   for (int r = 0; r < rows; ++r)
     for (int c = 0; c < columns; ++c)
@@ -187,7 +202,7 @@ FUNCTION report new_report(int status) {
   return made;
 }
 
-/* Adds the report of a system to those before. */
+/* Joins the report of a system with those of the systems before. */
 FUNCTION void add_report(report *all, report later) {
   const wide norm = wide_fill(all->residual_norm), cut = wide_fill(all->suggested_cut);
   all->status = newton_joined_status(all->status, later.status);

@@ -12,12 +12,12 @@ $head
 typedef $real real;
 enum { undecided = -1, ok = 0, non_finite = 1, not_converged = 2, singular_system = 3, out_of_bounds = 4 };
 
-/* Of Newton's method. */
+/* Settings of Newton's method. */
 typedef struct settings {
 $settings
 } settings;
 
-/* What became of a point. */
+/* Report of a point. */
 typedef struct report {
   int status;           /* 0: good; 1: a result is not finite; 2: it did not converge; 3: its system is singular; 4: it is beyond its bounds */
   int iterations;       /* of Newton's method, all systems together */
@@ -28,7 +28,8 @@ typedef struct report {
 $numbers
 
 $functions
-/* A point, with rows of its systems exchanged if `careful`; without, whether none would have to be, and none fails. */
+/* Evaluates a point, with rows of its systems exchanged if `careful`. Without, it returns 0 and leaves a point of which rows
+   would have to be exchanged, or that fails. */
 NEML2_FUNCTION int update_point(int careful, long i, long points, __global const real *inputs,
                                 __global const real *parameters, long parameters_vary, __global real *outputs,
                                 __global real *tangent, __global int *reports, __global double *norms, settings rules) {
@@ -46,7 +47,7 @@ $load_parameters
   return 1;
 }
 
-/* A function apart: few points need it, and its arrays must not cost the others registers. */
+/* A function that is not inlined: few points need it, and its arrays would take registers from the others. */
 static __attribute__((noinline)) void update_point_with_care(
     long i, long points, __global const real *inputs, __global const real *parameters, long parameters_vary,
     __global real *outputs, __global real *tangent, __global int *reports, __global double *norms, settings rules) {

@@ -8,7 +8,7 @@ $head
 #if defined(__FLT_EVAL_METHOD__) && (__FLT_EVAL_METHOD__ == 1 || __FLT_EVAL_METHOD__ == 2)
 #error "this header needs numbers that are rounded as they are: compile with -mfpmath=sse"
 #endif
-/* What stands before each function: __host__ __device__ or KOKKOS_INLINE_FUNCTION, for example. */
+/* Precedes each function: __host__ __device__ or KOKKOS_INLINE_FUNCTION, for example. */
 #ifndef NEML2_FUNCTION
 #if defined(__CUDACC__) || defined(__HIPCC__)
 #define NEML2_FUNCTION __host__ __device__
@@ -26,7 +26,8 @@ $head
 #else
 #define NEML2_FUSED 0
 #endif
-/* Loops: one of which copies would take registers, and one whose arrays are registers if it is written out. */
+/* Before loops: a rolled one stays a loop, since copies of it would take registers; an unrolled one is written out, so that
+   its arrays are registers. */
 #if NEML2_ON_DEVICE || defined(__clang__)
 #define NEML2_ROLLED _Pragma("unroll 1")
 #elif defined(__GNUC__)
@@ -39,7 +40,13 @@ $head
 #else
 #define NEML2_UNROLLED
 #endif
-/* Before a function that stays one: few points need it, and its arrays must not cost the others registers. */
+/* How many columns of derivatives go through all segments together: few, whose numbers nvcc keeps in registers, or all. */
+#if defined(__CUDA_ARCH__) && !defined(__clang__)
+#define NEML2_BAND(all) 2
+#else
+#define NEML2_BAND(all) all
+#endif
+/* Before a function that is not inlined: few points need it, and its arrays would take registers from the others. */
 #ifndef NEML2_APART
 #if defined(_MSC_VER)
 #define NEML2_APART __declspec(noinline)
@@ -59,17 +66,17 @@ inline namespace law_$checksum {
 
 using real = $real;
 
-/* What a point is given. */
+/* Inputs of a point. */
 struct inputs {
 $inputs
 };
 
-/* What becomes of it. */
+/* Outputs of a point. */
 struct outputs {
 $outputs
 };
 
-/* Constants of the material: the model's own, if nothing is said. */
+/* Parameters of the material. The defaults are the model's values. */
 struct parameters {
 $parameters
 };
@@ -82,12 +89,12 @@ struct tangent {
 $derivatives
 };
 
-/* Of Newton's method: the model's own, if nothing is said. */
+/* Settings of Newton's method. The defaults are the model's. */
 struct settings {
 $settings
 };
 
-/* What became of a point. Results of a point that failed, of status 2, 3 or 4, are NaN. */
+/* Report of a point. Results of a point that failed, of status 2, 3 or 4, are NaN. */
 struct report {
   int status;            /* 0: good; 1: a result is not finite; 2: it did not converge; 3: its system is singular; 4: it is beyond its bounds */
   int iterations;        /* of Newton's method, all systems together */
@@ -104,7 +111,8 @@ $numbers
 $functions
 };
 
-/* A point, with rows of its systems exchanged if `careful`. Without, its status is -1 if some would have to be, or if it fails. */
+/* Evaluates a point, with rows of its systems exchanged if `careful`. Without, the status is -1 if rows would have to be
+   exchanged, or if the point fails. */
 [[maybe_unused]] NEML2_FUNCTION static report update_by(int careful, const inputs &in, outputs &out, tangent *derivatives,
                                        const parameters &constants, const settings &rules) {
   law::lanes x[$num_inputs], p[$num_parameters], y[$num_outputs];
@@ -120,7 +128,7 @@ $store
   *told = update_by(1, in, *out, derivatives, constants, rules);
 }
 
-/* Evaluates a point, and its derivatives if there is a place for them. */
+/* Evaluates a point, and its derivatives if `derivatives` is not null. */
 [[maybe_unused]] NEML2_FUNCTION static report update(const inputs &in, outputs &out, tangent *derivatives = nullptr,
                                                      const parameters &constants = parameters(),
                                                      const settings &rules = settings()) {
@@ -135,7 +143,7 @@ $store
   return told;
 }
 
-/* As update_point. Without care the answer is whether the point is done: one that is not has to be evaluated with care. */
+/* As update_point, with rows exchanged if `careful`. Returns false if the point was left, and has to be evaluated with care. */
 [[maybe_unused]] NEML2_FUNCTION static bool update_point_by(int careful, long long i, long long points, const real *inputs,
                                            const real *parameters, bool parameters_vary, real *outputs, real *tangent,
                                            int *reports, double *norms, const settings &rules) {
@@ -190,4 +198,5 @@ $rules
 #undef NEML2_FUSED
 #undef NEML2_ROLLED
 #undef NEML2_UNROLLED
+#undef NEML2_BAND
 #endif
