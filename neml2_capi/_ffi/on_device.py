@@ -58,7 +58,7 @@ def is_on_device(value: Any) -> bool:
 
 def view(value: Any, label: Label) -> Array:
     """Shape, strides, type and address of an array, as numpy has them: its values are elsewhere."""
-    address = _address(value, label)
+    address, memory = _address(value, label)
     strides = value.strides
     if is_torch(value):
         strides = tuple(stride * value.element_size() for stride in value.stride())
@@ -72,7 +72,7 @@ def view(value: Any, label: Label) -> Array:
         "data": (address, False),
         "version": 3,
     }
-    return np.asarray(SimpleNamespace(__array_interface__=interface))
+    return np.asarray(SimpleNamespace(__array_interface__=interface, memory=memory))
 
 
 def set_memory(call: Any, memory: Memory, across: int) -> None:
@@ -90,18 +90,26 @@ def on_host(value: Any) -> Array:
     return np.asarray(value.get())
 
 
-def _address(value: Any, label: Label) -> int:
+def _address(value: Any, label: Label) -> tuple[int, Any]:
+    """Where an array begins, and what has to live as long as that is used."""
     if is_torch(value):
-        return int(value.data_ptr())
+        return int(value.data_ptr()), value
     if hasattr(value, "__cuda_array_interface__"):
-        return int(value.__cuda_array_interface__["data"][0])
-    if value.offset:
-        raise label.refuse(
-            f"begins {value.offset} bytes behind the beginning of its buffer: bind array.copy()",
-            lib.NEML2_ERROR_UNSUPPORTED,
-        )
-    base = value.base_data
-    return int(base.svm_ptr if hasattr(base, "svm_ptr") else base.int_ptr)
+        return int(value.__cuda_array_interface__["data"][0]), value
+    memory, first = value.base_data, value.offset
+    if hasattr(memory, "svm_ptr"):
+        return int(memory.svm_ptr) + first, memory
+    if first:
+        try:
+            memory = memory.get_sub_region(first, memory.size - first)
+        except sys.modules["pyopencl"].Error as error:
+            bits = max(device.mem_base_addr_align for device in value.context.devices)
+            raise label.refuse(
+                f"begins {first} bytes behind the beginning of its buffer, and the device takes a "
+                f"multiple of {bits // 8}: bind array.copy() ({error})",
+                lib.NEML2_ERROR_UNSUPPORTED,
+            ) from error
+    return int(memory.int_ptr), memory
 
 
 def _permute(value: Any, axes: Shape) -> Any:
