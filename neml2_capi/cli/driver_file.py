@@ -14,6 +14,7 @@ from neml2_capi import FatalError, Model, Results, drive
 from neml2_capi._document import Node
 from neml2_capi._ffi.components import column as column_name
 from neml2_capi._ffi.components import components
+from neml2_capi._ffi.inspection import HYPOTHESES, STRAIN_MEASURES, STRESS_MEASURES
 from neml2_capi._ffi.variables import Variable
 from neml2_capi.artifact.files import DTYPES
 from neml2_capi.cli.signals import KINDS, WITH_FILE, column, equally_long, kind_of, signal
@@ -25,9 +26,15 @@ from neml2_capi.model.scheduler import scheduler_of
 Array = NDArray[np.float64]
 
 FORMATS = ("npz", "csv")
+#: How the law is seen, as Model takes it.
+VIEWS = {
+    "hypothesis": HYPOTHESES,
+    "strain_measure": STRAIN_MEASURES,
+    "stress_measure": STRESS_MEASURES,
+}
 #: What says how a model is driven.
 LOADING = (
-    *("artifact", "dtype", "scheduler", "times", "forces"),
+    *("artifact", "dtype", "scheduler", *VIEWS, "times", "forces"),
     *("control", "initial", "parameters", "options", "step"),
 )
 
@@ -114,8 +121,11 @@ def loading(document: Node) -> Run:
     if dtype is not None:
         document["dtype"].must_be_in(DTYPES, dtype, "element type")
     scheduler = scheduler_of(document["scheduler"]) if "scheduler" in document else None
+    views: dict[str, Any] = {name: document[name].text() for name in VIEWS if name in document}
+    for name, view in views.items():
+        document[name].must_be_in(VIEWS[name], view, name.replace("_", " "))
     with document["artifact"].blamed():
-        model = Model(artifact, dtype=dtype, scheduler=scheduler)
+        model = Model(artifact, dtype=dtype, scheduler=scheduler, **views)
     times, time = _times(document.required("times", "the table [times]"), model)
     control = _control(_section(document, "control"), model, times)
     found = _found(model, control)

@@ -24,6 +24,8 @@ _HEAD = """\
 artifact = {artifact}
 # For many points, in sub-batches; or on several devices, devices = [{{ ... }}, {{ ... }}].
 # scheduler = {{ device = "cpu", batch_size = 512 }}
+# The law under the hypothesis of an element, or by another strain, as Model takes it.
+# hypothesis = "plane_stress"
 
 [times]
 end = 10.0

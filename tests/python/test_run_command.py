@@ -78,6 +78,25 @@ def test_a_ramp_is_what_drive_and_the_oracle_give(artifacts: Artifacts, write: W
             np.testing.assert_allclose(found[name][step], state[where], rtol=1e-7, atol=1e-8)
 
 
+def test_a_law_under_a_hypothesis(artifacts: Artifacts, write: Write) -> None:
+    file = write("[forces.strain]\nxx.ramp = 0.01\n", "isotropic_hardening")
+    file.write_text(f'hypothesis = "plane_stress"\n{file.read_text()}')
+    found = results_of(file)
+    model = Model(artifacts["isotropic_hardening"], hypothesis="plane_stress")
+    strain = np.outer(np.linspace(0.0, 0.01, 21), np.eye(len(found["strain"][0]))[0])
+    expected = drive(model, np.linspace(0.0, 10.0, 21), {"strain": strain})
+    assert found["stress"].shape == (21, 3)
+    np.testing.assert_allclose(found["stress"], expected["stress"], rtol=1e-12, atol=1e-10)
+
+
+def test_an_unknown_hypothesis_is_refused_with_those_there_are(write: Write) -> None:
+    file = write("[forces.strain]\nxx.ramp = 0.01\n")
+    file.write_text(f'hypothesis = "plain_stress"\n{file.read_text()}')
+    said = error("run", file)
+    assert "drive.toml: hypothesis" in said
+    assert "plane_stress" in said
+
+
 def strain_of(write: Write, body: str) -> Array:
     strain: Array = results_of(write(body, "elasticity"))["strain"]
     return strain
@@ -506,7 +525,7 @@ def test_what_a_template_has_commented_out_runs_too(artifacts: Artifacts, tmp_pa
     pytest.importorskip("matplotlib")
     text = answer("run", "--template", artifacts["combined_hardening"])
     lines = [
-        line[2:] if re.match(r"# (?!list)\w+ = ", line) else line
+        line[2:] if re.match(r"# (?!list|hypothesis)\w+ = ", line) else line
         for line in text.splitlines()
         if not line.startswith("#  ")
     ]
