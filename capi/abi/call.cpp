@@ -9,6 +9,7 @@
 #include "capi/evaluation/arrays.h"
 #include "capi/evaluation/plan.h"
 #include "capi/evaluation/transient.h"
+#include "capi/graph/backend.h"
 #include "capi/model/remark.h"
 
 namespace neml2_capi::abi {
@@ -178,7 +179,7 @@ std::int32_t run_on_device(CallObject& call, std::int64_t npoints) {
   call.model->take(call.snapshot);
   complete(call, npoints, call.snapshot, call.bindings);
   call.bindings.parameters = call.overrides;
-  if (npoints > 0) call.on_device->run(call.bindings, call.snapshot);
+  if (npoints > 0) graph::on_devices([&] { call.on_device->run(call.bindings, call.snapshot); });
   return NEML2_OK;
 }
 
@@ -395,7 +396,7 @@ int32_t neml2_call_memory_set(neml2_call* call, const neml2_call_memory* memory)
             "text with neml2-capi build-kernels --target opencl or cuda, and open the model for that device.");
       const accelerator::CallerMemory where{given.queue, given.kind == NEML2_MEMORY_ADDRESSES,
                                             std::max<std::int64_t>(given.component_stride, 1)};
-      on_device = std::make_unique<accelerator::DeviceCall>(its.text, where);
+      on_device = graph::on_devices([&] { return std::make_unique<accelerator::DeviceCall>(its.text, where); });
     }
     its.plan.reset();
     its.workspace.forget();
@@ -408,7 +409,7 @@ int32_t neml2_call_memory_set(neml2_call* call, const neml2_call_memory* memory)
 int32_t neml2_call_wait(neml2_call* call) {
   return alone(call, "call", [&](auto& its) {
     if (!its.on_device) return std::int32_t{NEML2_OK};
-    const model::Tally tally = its.on_device->wait();
+    const model::Tally tally = graph::on_devices([&] { return its.on_device->wait(); });
     if (tally.worst() == NEML2_OK) return std::int32_t{NEML2_OK};
     const auto& count = tally.count;
     return record_recoverable(tally.worst(), tally.cause,

@@ -9,6 +9,7 @@
 #include "capi/evaluation/arrays.h"
 #include "capi/evaluation/plan.h"
 #include "capi/graph/algebra.h"
+#include "capi/graph/backend.h"
 #include "capi/model/remark.h"
 #include "capi/tensor/rows.h"
 
@@ -125,7 +126,8 @@ std::int32_t evaluate_on_device(const Request& request, const Model& target, con
     if (is_adjoint(part)) asked.adjoint_batches[part] = (of_parameters ? promoted : given).batches;
   }
   asked.blocks_vary = of_parameters || promoted.vary();
-  const model::DeviceResults results = model::evaluate_on_device(target, asked, options);
+  const model::DeviceResults results =
+      graph::on_devices([&] { return model::evaluate_on_device(target, asked, options); });
   Found found;
   for (const auto& [part, out] : request.results()) found.tensors[part] = results.of[part];
   if (request.report)

@@ -3,6 +3,7 @@
 #include "capi/abi/source.h"
 #include "capi/archive/files.h"
 #include "capi/base/error.h"
+#include "capi/graph/backend.h"
 
 namespace neml2_capi::abi {
 namespace {
@@ -13,7 +14,8 @@ using graph::Runtime;
 bool has_only_text(const neml2_source& source, Device device) try {
   const artifact::Metadata on_host = metadata_of(source, {});
   const std::filesystem::path packages = on_host.leaf.parent_path().parent_path() / "cuda" / on_host.leaf.filename();
-  return !archive::is_folder(packages) && accelerator::has_text(on_host, graph::driver_of(device));
+  return !archive::is_folder(packages) &&
+         graph::on_devices([&] { return accelerator::has_text(on_host, graph::driver_of(device)); });
 } catch (const Error&) {
   return false;  // to open it for CUDA tells why
 }
@@ -36,7 +38,8 @@ OpenedModel open_model(const neml2_source& source, Device device, Runtime runtim
   const bool by_text = is_by_text(source, device, runtime);
   const Device of_packages = by_text ? Device() : device;
   OpenedModel opened{model::Model::load(metadata_of(source, of_packages), {runtime, of_packages}), nullptr};
-  if (by_text) opened.text = std::make_shared<const accelerator::ByText>(*opened.model, device);
+  if (by_text)
+    opened.text = graph::on_devices([&] { return std::make_shared<const accelerator::ByText>(*opened.model, device); });
   return opened;
 }
 

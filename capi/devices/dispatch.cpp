@@ -9,6 +9,7 @@
 #include "capi/evaluation/plan.h"
 #include "capi/evaluation/results.h"
 #include "capi/evaluation/sums.h"
+#include "capi/graph/backend.h"
 #include "capi/model/remark.h"
 
 namespace neml2_capi::model {
@@ -58,8 +59,9 @@ Dispatch::Dispatch(std::vector<Device> devices)
     else if (device.model->compute_device().is_host())
       routes_.push_back(std::make_unique<const Routes>(device.model));
     else
-      routes_.push_back(
-          std::make_unique<const Routes>(device.model, std::make_shared<const HostArrays>(*device.model)));
+      routes_.push_back(graph::on_devices([&] {
+        return std::make_unique<const Routes>(device.model, std::make_shared<const HostArrays>(*device.model));
+      }));
   }
   primary()->keep_on_host();
 }

@@ -76,6 +76,21 @@ Backend* first_backend();
 // Throws NEML2_ERROR_UNSUPPORTED: no backend does `what`.
 [[noreturn]] void refuse_without_backend(const char* what);
 
+#ifdef NEML2_CAPI_WITHOUT_BACKENDS
+inline constexpr bool has_backends = false;
+#else
+inline constexpr bool has_backends = true;
+#endif
+
+// Returns what a function of the rooms of devices gives. They are not in a library without backends: there nothing calls it.
+template <class Function>
+auto on_devices(const Function& function) -> decltype(function()) {
+  if constexpr (has_backends)
+    return function();
+  else
+    refuse_without_backend("compute on devices");
+}
+
 // Returns a member of the first backend that has it: offered(&Backend::declare_operator, "declare operators").
 template <class Function>
 Function offered(Function Backend::*member, const char* what) {

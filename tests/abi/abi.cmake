@@ -47,7 +47,7 @@ target_compile_options(neml2_capi_later PRIVATE -Wno-missing-field-initializers)
 target_include_directories(neml2_capi_later BEFORE PUBLIC ${later})
 target_include_directories(neml2_capi_later PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(neml2_capi_later PRIVATE
-  $<FILTER:$<TARGET_OBJECTS:neml2_capi_objects>,EXCLUDE,/abi/|unity_abi|model/options|\\.gch$>
+  $<FILTER:$<TARGET_OBJECTS:neml2_capi_objects>;$<TARGET_OBJECTS:neml2_capi_small>,EXCLUDE,/abi/|unity_abi|model/options|\\.gch$>
   nlohmann_json::nlohmann_json neml2_blocks neml2_lanes Threads::Threads ${CMAKE_DL_LIBS})
 target_link_options(neml2_capi_later PRIVATE LINKER:--version-script=${later}/neml2_capi.map LINKER:-z,nodelete)
 add_dependencies(neml2_capi_later neml2_capi_objects)

@@ -62,9 +62,10 @@ np.savez(scratch / "results.npz", **results)
 """
 
 REFUSED = """
-from neml2_capi import FatalError, Graph
+from neml2_capi import FatalError, Graph, Model, examples
 from neml2_capi._ffi import runtime
-for call in (lambda: Graph("some.pt2"), runtime.libtorch):
+on_device = lambda: Model(examples.path("elasticity"), device="opencl")
+for call in (lambda: Graph("some.pt2"), runtime.libtorch, on_device):
     try:
         call()
     except FatalError as error:
