@@ -62,6 +62,8 @@ def core_for(preset: str, *targets: str) -> Core:
     passes([cmake, "--preset", preset, "-B", folder, *options], **variables)
     chosen = ["--target", *targets] if targets else []
     passes([cmake, "--build", folder, "--parallel", "2", *chosen], **variables)
+    # Objects of rooms that were arranged otherwise would be linked, too.
+    passes([builder.program("ninja"), "-C", folder, "-t", "cleandead"], **variables)
     return Core(folder, target, folder / "lib" / library, variables)
 
 
