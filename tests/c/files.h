@@ -66,7 +66,7 @@ static inline void walk(const char *folder, void (*visit)(const char *path)) {
 }
 
 static inline void remove_one(const char *path) {
-  if (remove(path) != 0) files_failed("remove", path);
+  if (remove(path) != 0 && rmdir(path) != 0) files_failed("remove", path); /* Windows removes files alone */
 }
 static inline void remove_folder(const char *folder) { walk(folder, remove_one); }
 

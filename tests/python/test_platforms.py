@@ -269,7 +269,7 @@ SIZES = {
     "win_amd64": 2_800_000,
     "win_arm64": 2_800_000,
     "macosx_10_15_x86_64": 3_100_000,
-    "macosx_11_0_arm64": 2_200_000,
+    "macosx_11_0_arm64": 2_000_000,
 }
 ELSEWHERE = [tag for tag in PLATFORMS if "linux" not in tag]
 
