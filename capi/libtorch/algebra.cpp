@@ -99,9 +99,9 @@ Cell list_of_integers(const Dims& values) {
 
 void require_algebra(Device device) {
   std::string missing;
-#define NML2_REQUIRE(name, ...) \
+#define NML2_NAME_IF_MISSING(name, ...) \
   if (!torch().name) add_name(missing, #name);
-  NML2_ALGEBRA_FUNCTIONS(NML2_REQUIRE)
+  NML2_ALGEBRA_FUNCTIONS(NML2_NAME_IF_MISSING)
   if (!missing.empty())
     throw Error(NEML2_ERROR_UNSUPPORTED, "libtorch",
                 join("libtorch ", Library::get().version(), " lacks functions that the device ", device.str(),
