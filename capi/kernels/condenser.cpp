@@ -105,7 +105,7 @@ const model::Bindings& Condenser::wanted(const model::Bindings& arrays, char* an
   return wanted_;
 }
 
-// Where the free components begin is no input of the model's, unless it is held by one, and moves nothing.
+// Leaves out a beginning of the free components that is no input of the model: nothing depends on it.
 void Condenser::want_slopes(const model::Bindings& arrays) {
   wanted_.slopes.clear();
   for (const model::Slope& slope : arrays.slopes) {
@@ -117,7 +117,7 @@ void Condenser::want_slopes(const model::Bindings& arrays) {
   }
 }
 
-// Takes the number of a caller's input to that of the model's, of which it has some components.
+// Replaces the number of a caller's input by the number of the model's input that has its components.
 void Condenser::to_model(std::size_t& input, const Condensation::Components*& components) const {
   const auto held = std::ranges::find(of_.inputs, input, &Condensation::Held::caller);
   if (held == of_.inputs.end()) return;

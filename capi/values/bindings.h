@@ -49,8 +49,8 @@ struct Bindings {
   std::vector<Points> iterates;                      // by unknown: written if a point failed; empty: not wanted
   // By unknown, if Newton's method is to begin there, but where they are NaN. All iterates are then written.
   std::vector<Points> guesses;
-  std::vector<Points>
-      solution;  // by output: values that are known, from which all unknowns follow; empty if they do not
+  // By output: known values, from which all unknowns follow. Empty if they do not.
+  std::vector<Points> solution;
 
   // Returns the arrays of a part.
   std::vector<Points>& of(Part part) { return this->*parts[static_cast<std::size_t>(part)]; }

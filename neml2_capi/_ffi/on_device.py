@@ -91,7 +91,7 @@ def on_host(value: Any) -> Array:
 
 
 def _address(value: Any, label: Label) -> tuple[int, Any]:
-    """Where an array begins, and what has to live as long as that is used."""
+    """The address of an array, and the object that must live as long as it is used."""
     if is_torch(value):
         return int(value.data_ptr()), value
     if hasattr(value, "__cuda_array_interface__"):

@@ -8,21 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from test_hypotheses import HYPOTHESES as ALL_HYPOTHESES
 
 from neml2_capi import Model, drive, examples
 from neml2_capi.driver import gradients, slopes
 
 Array = NDArray[np.float64]
 TIMES = np.linspace(0, 3, 13)
-#: By hypothesis, the components that are given, and those whose stresses vanish.
+#: Those that share their components with plane strain are left out.
 HYPOTHESES = {
-    "plane_strain": ("xx yy zz xy", ""),
-    "plane_stress": ("xx yy xy", "zz yz xz"),
-    "uniaxial": ("xx", "yy zz yz xz xy"),
-    "beam": ("xx xz xy", "yy zz yz"),
-    "plane_beam": ("xx xy", "yy zz yz xz"),
-    "shell": ("xx yy yz xz xy", "zz"),
-    "axisymmetrical_generalised_plane_strain": ("xx yy zz", ""),
+    name: parts
+    for name, parts in ALL_HYPOTHESES.items()
+    if name not in ("axisymmetrical", "generalised_plane_strain")
 }
 LAWS = ("chaboche", "isotropic_hardening", "elasticity")
 
@@ -126,7 +123,7 @@ def test_gradients_are_those_of_differences(
 def test_derivatives_by_initial_values_are_carried(
     hypothesis: str, names: list[str], kernels: str, only_carried: None
 ) -> None:
-    """Of all components, or of those that the hypothesis has."""
+    """Initial values with all components, or with the components of the hypothesis."""
     model = opened("chaboche", hypothesis=hypothesis)
     model.options["kernels"] = kernels
     names = [name for name in names if name in model.outputs.index_of]

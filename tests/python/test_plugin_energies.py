@@ -85,7 +85,7 @@ def test_umat_has_the_work_of_the_stress(
 
 @pytest.mark.parametrize("nshr", [1, 3])
 def test_vumat_has_the_work_per_mass(plug_in: Callable[[str], Path], nshr: int) -> None:
-    """Of two points: all work is internal energy, and what is plastic of it inelastic."""
+    """The work of two points is their internal energy, and its plastic part the inelastic one."""
     vumat = ctypes.CDLL(str(plug_in("chaboche"))).vumat_
     n, points, density = 3 + nshr, 2, np.array([7.8e-9, 2.0e-9])
     strains = np.stack([0.7 * STRAIN, STRAIN])[:, [0, 1, 2, 3, 5, 4]]  # 11, 22, 33, 12, 23, 31

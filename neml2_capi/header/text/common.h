@@ -42,8 +42,8 @@ FUNCTION void push(const lanes *block, int stride, int rows, int columns, const 
     }
 }
 
-/* The same with those columns of the unit matrix that are in a band of `count`: the block begins at column `first` of the
-   band, or before the band if that is negative. */
+/* Does so for a band of `count` columns of the unit matrix. The block begins at column `first` of the band, or before the
+   band if `first` is negative. */
 FUNCTION void push_band(const lanes *block, int stride, int rows, int columns, int first, int count, lanes *to) {
   for (int r = 0; r < rows; ++r)
     for (int c = 0; c < columns; ++c)
@@ -202,7 +202,7 @@ FUNCTION report new_report(int status) {
   return made;
 }
 
-/* Joins the report of a system with those of the systems before. */
+/* Adds the report of a system to the report of the systems before. */
 FUNCTION void add_report(report *all, report later) {
   const wide norm = wide_fill(all->residual_norm), cut = wide_fill(all->suggested_cut);
   all->status = newton_joined_status(all->status, later.status);
