@@ -17,19 +17,16 @@ from typing import Any
 import numpy as np
 import pytest
 from abaqus import UMAT, example
+from command_line import command, error
 from native import PREBUILT, needs_fortran, run
 from numpy.typing import NDArray
 from programs import built
 from states import Artifacts, load, recorded
 from test_bad_input import unchecked
-from test_command_line import command, error
 from test_scenarios import FOLDER
 
 from neml2_capi import ConvergenceError, FatalError, Model, Scheduler, __version__
 from neml2_capi._ffi.library import lib
-
-pytest.importorskip("click")
-pytest.importorskip("rich")
 
 Arrays = dict[str, NDArray[Any]]
 FAILED = 3  # the point that fails

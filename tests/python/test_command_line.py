@@ -16,44 +16,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command_line import answer, command, error
 from states import recorded
 
 from neml2_capi import Model, examples
 from neml2_capi.kernels import sites
 from neml2_capi.umat import draft
 
-pytest.importorskip("click")
-pytest.importorskip("rich")
-
 Artifacts = Mapping[str, Path]
 
 PACKAGE = "cpu/float64/elasticity.pt2"
 STRACE = shutil.which("strace")
 PREBUILT = ["elasticity", "viscoplastic", "combined_hardening"]
-
-
-def command(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run neml2-capi as a user would."""
-    program = [sys.executable, "-m", "neml2_capi.cli", *map(str, arguments)]
-    environment = {**os.environ, **variables}
-    return subprocess.run(program, capture_output=True, text=True, env=environment)
-
-
-def answer(*arguments: str | Path) -> str:
-    """What it prints if all is well."""
-    done = command(*arguments)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert not done.stderr
-    return done.stdout
-
-
-def error(*arguments: str | Path, **variables: str) -> str:
-    """The one line that it says of what is wrong."""
-    done = command(*arguments, **variables)
-    assert done.returncode in (1, 2)
-    assert "Traceback" not in done.stderr
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
-    return line
 
 
 @pytest.fixture

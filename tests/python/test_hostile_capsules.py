@@ -12,15 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command_line import error
 from states import Artifacts
 from test_capsule import document_of, edited, fail, only, step
-from test_command_line import error
 
 from neml2_capi import FatalError, Model
-
-pytest.importorskip("click")
-pytest.importorskip("rich")
-
 from neml2_capi.cli.capsule import read_capsule
 
 pytestmark = pytest.mark.numbers

@@ -12,15 +12,12 @@ from typing import Any
 import numpy as np
 import oracle
 import pytest
+from command_line import answer, command, error
 from numpy.typing import NDArray
 from states import Artifacts
-from test_command_line import answer, command, error
 from test_physics import STATE, relative_error
 
 from neml2_capi import Model, Results, drive
-
-pytest.importorskip("click")
-pytest.importorskip("rich")
 
 Array = NDArray[np.float64]
 Write = Callable[..., Path]
