@@ -40,13 +40,17 @@ struct Move {
   std::int64_t components = 0;
 };
 
-// An array of the caller's, of `components` elements a point; not bound if it has no data.
+// An array of the caller's, of `components` elements a point; not bound if it has no data. In scratch they stand `apart`,
+// if an input is a column of a matrix.
 struct Bound {
   model::Points array;
   std::int64_t components = 1;
   At at = nowhere;
   model::Named named = {};
+  std::int64_t apart = 1;
 };
+// The most components that stand apart.
+constexpr std::int64_t most_in_column = 16;
 
 // An array of derivatives of the caller's, (sites, rows, columns) a point, and where they are found in the scratch; zeros
 // if that is nowhere.

@@ -73,35 +73,59 @@ Rows Chains::rows_of(model::Part part, std::size_t i) const {
 }
 
 void Chains::add_to(Walk& walk, std::vector<Bound>& inputs, const model::Bindings& arrays) {
-  bound_.clear();
-  for (const model::Part part :
-       {model::Part::block, model::Part::parameter_block, model::Part::tangent, model::Part::jvp,
-        model::Part::cotangent, model::Part::adjoint, model::Part::parameter_adjoint})
-    for (const model::Points& points : arrays.of(part)) bound_.push_back(points.data != nullptr);
-  for (const model::Slope& slope : arrays.slopes)
-    if (slope.array.data)
-      bound_.insert(bound_.end(), {slope.input, static_cast<std::size_t>(slope.kind), slope.variable,
-                                   first_of(slope.components), first_of(slope.of_variable)});
-    else
-      bound_.push_back(0);
-  if (bound_ != planned_) {
+  if (!is_planned(arrays)) {
+    std::vector<std::size_t> asked = std::exchange(planned_, {});
     plan(arrays);
-    planned_ = bound_;
+    planned_ = std::move(asked);
   }
   for (Matrix& matrix : plan_.matrices)
     matrix.array = arrays.of(matrix.named.part)[static_cast<std::size_t>(matrix.named.index)];
-  for (const model::Part part : {model::Part::tangent, model::Part::cotangent})
-    for (std::size_t i = 0; i < arrays.of(part).size(); ++i)
-      if (is_bound(arrays, part, i)) inputs.push_back(bound(places(part)[i], part, i, arrays.of(part)[i]));
-  for (const auto& [number, place] : plan_.slopes) {
-    const model::Slope& slope = arrays.slopes[number];
-    inputs.push_back(bound(place, model::Part::input, slope.input, slope.array));
+  const std::size_t seeds = plan_.given.size() - plan_.slopes.size();
+  for (std::size_t i = 0; i < seeds; ++i) {
+    const auto [part, index] = plan_.given[i].named;
+    plan_.given[i].array = arrays.of(part)[static_cast<std::size_t>(index)];
   }
+  for (std::size_t i = 0; i < plan_.slopes.size(); ++i)
+    plan_.given[seeds + i].array = arrays.slopes[plan_.slopes[i]].array;
+  inputs.insert(inputs.end(), plan_.given.begin(), plan_.given.end());
   walk.seeds = list(plan_.seeds);
   walk.blocks = list(plan_.matrices);
   walk.zeros = list(plan_.zeros);
   walk.products = list(plan_.products);
   walk.pulled = list(plan_.pulled);
+}
+
+// A history asks at every step: what is bound of a part is a number, and so is a slope.
+bool Chains::is_planned(const model::Bindings& arrays) {
+  std::size_t at = 0;
+  bool same = true;
+  const auto note = [&](std::size_t value) {
+    if (at == planned_.size()) planned_.push_back(~value);
+    std::size_t& known = planned_.data()[at++];
+    same &= known == value;
+    known = value;
+  };
+  for (const model::Part part :
+       {model::Part::block, model::Part::parameter_block, model::Part::tangent, model::Part::jvp,
+        model::Part::cotangent, model::Part::adjoint, model::Part::parameter_adjoint}) {
+    std::size_t bound = 0;
+    for (std::size_t i = 0; i < arrays.of(part).size(); ++i) {
+      bound = bound << 1 | static_cast<std::size_t>(arrays.of(part)[i].data != nullptr);
+      if (i % 64 == 63) note(std::exchange(bound, 0));
+    }
+    note(bound);
+  }
+  for (const model::Slope& slope : arrays.slopes) {
+    const bool of_some = slope.components || slope.of_variable;
+    const std::size_t kind = static_cast<std::size_t>(slope.kind) << 2 | static_cast<std::size_t>(of_some) << 1 | 1;
+    note(slope.array.data ? slope.input << 32 | slope.variable << 8 | kind : 0);
+    if (!slope.array.data || !of_some) continue;
+    note(first_of(slope.components));
+    note(first_of(slope.of_variable));
+  }
+  same = same && at == planned_.size();
+  planned_.resize(at);
+  return same;
 }
 
 bool Chains::is_made(const std::string& name) const {
@@ -116,6 +140,9 @@ bool Chains::is_made(const std::string& name) const {
 
 void Chains::plan(const model::Bindings& arrays) {
   plan_ = {};
+  for (const model::Part part : {model::Part::tangent, model::Part::cotangent})
+    for (std::size_t i = 0; i < arrays.of(part).size(); ++i)
+      if (is_bound(arrays, part, i)) plan_.given.push_back(bound(places(part)[i], part, i));
   const bool jvps_alone = !any_bound(arrays.blocks) && !any_bound(arrays.parameter_blocks) &&
                           !any_bound(arrays.adjoints) && !any_bound(arrays.parameter_adjoints);
   if (jvps_alone) return plan_jvps(arrays);
@@ -185,10 +212,8 @@ void Chains::start(const By& by, const model::Bindings& arrays) {
 void Chains::move(const model::Bindings& arrays, std::size_t number) {
   const model::Slope& slope = arrays.slopes[number];
   const bool by_parameter = slope.kind == model::Kind::parameter;
-  const std::string& input = metadata_.inputs[slope.input].name;
-  const std::string& variable =
-      by_parameter ? metadata_.parameters[slope.variable].name : metadata_.inputs[slope.variable].name;
-  const auto& columns = by_parameter ? plan_.parameter_columns : plan_.input_columns;
+  const std::string &input = metadata_.inputs[slope.input].name, &variable = name_of(slope);
+  const auto& columns = columns_by(slope.kind);
   const auto column = columns.find(variable);
   if (column == columns.end()) return;  // nothing is derived by it
   const std::int64_t all = layout_.value(input).components, count = plan_.count,
@@ -202,9 +227,17 @@ void Chains::move(const model::Bindings& arrays, std::size_t number) {
         other.input == slope.input && other.kind == slope.kind && other.variable == slope.variable)
       before += count_of(other.components, all) * count_of(other.of_variable, size);
   const std::int64_t rows = count_of(slope.components, all), width = count_of(slope.of_variable, size);
-  const Place from = {slopes_[slope.input].at + all * column->second + before, rows * width};
   const At to = moving_[slope.input].at;
   Direction& direction = plan_.of_values[input];
+  plan_.slopes.push_back(number);
+  if (has_all_columns(arrays, slope.input)) {
+    direction = {to};
+    Bound given = bound({to + column->second, all}, model::Part::input, slope.input);
+    given.apart = count;
+    return plan_.given.push_back(given);
+  }
+  const Place from = {slopes_[slope.input].at + all * column->second + before, rows * width};
+  plan_.given.push_back(bound(from, model::Part::input, slope.input));
   if (direction.at == nowhere) plan_.seeds.push_back({nowhere, to, all * count});
   direction.at = to;
   if (!by_parameter && slope.variable == slope.input) direction.first = -1;
@@ -215,7 +248,24 @@ void Chains::move(const model::Bindings& arrays, std::size_t number) {
     for (std::int64_t k = 0; slope.of_variable && k < width; ++k)
       plan_.seeds.push_back({from.at + row * width + k, begin + (*slope.of_variable)[static_cast<std::size_t>(k)], 1});
   }
-  plan_.slopes.emplace_back(number, from);
+}
+
+const std::string& Chains::name_of(const model::Slope& slope) const {
+  return slope.kind == model::Kind::parameter ? metadata_.parameters[slope.variable].name
+                                              : metadata_.inputs[slope.variable].name;
+}
+
+bool Chains::has_all_columns(const model::Bindings& arrays, std::size_t input) const {
+  if (layout_.value(metadata_.inputs[input].name).components > most_in_column) return false;
+  std::int64_t found = 0;
+  for (const model::Slope& slope : arrays.slopes) {
+    const std::string& by = name_of(slope);
+    if (slope.input != input || !slope.array.data || !columns_by(slope.kind).contains(by)) continue;
+    const Place& place = slope.kind == model::Kind::parameter ? layout_.parameter(by) : layout_.value(by);
+    if (slope.components || slope.of_variable || place.components != 1) return false;
+    ++found;
+  }
+  return found == plan_.count;
 }
 
 void Chains::add_blocks(const By& by, const model::Bindings& arrays) {

@@ -65,8 +65,9 @@ class Chains {
     std::int64_t count = 0;  // of directions
     std::map<std::string, Direction> of_values, of_parameters;
     std::map<std::string, std::int64_t> input_columns, parameter_columns;
-    std::vector<Pushed> pushed;                         // by segment
-    std::vector<std::pair<std::size_t, Place>> slopes;  // those that are read, by number, and where they go
+    std::vector<Pushed> pushed;       // by segment
+    std::vector<Bound> given;         // tangents and cotangents, then slopes
+    std::vector<std::size_t> slopes;  // those that are read, by number
     std::vector<Move> seeds, zeros;
     std::vector<Matrix> matrices;
     std::vector<Product> products;
@@ -81,6 +82,7 @@ class Chains {
   // Takes places for directions, of which there are `most`. Returns whether derivatives have sub-batch axes.
   bool make_rooms(std::int64_t most);
   bool is_made(const std::string& name) const;
+  bool is_planned(const model::Bindings& arrays);
   void plan(const model::Bindings& arrays);
 
   // One direction for each distinct set of inputs that outputs sum over, instead of columns for all of them.
@@ -97,6 +99,13 @@ class Chains {
 
   // An input that moves with a variable: its derivative stands in the columns of that variable, among zeros.
   void move(const model::Bindings& arrays, std::size_t number);
+
+  // Tells whether slopes are all columns of an input, one each, so that they are read where they stand.
+  bool has_all_columns(const model::Bindings& arrays, std::size_t input) const;
+  const std::map<std::string, std::int64_t>& columns_by(model::Kind kind) const {
+    return kind == model::Kind::parameter ? plan_.parameter_columns : plan_.input_columns;
+  }
+  const std::string& name_of(const model::Slope& slope) const;
 
   // Sets the chain of each step.
   void push_forward(Plan& plan, const Chain* Step::*chain);
@@ -142,7 +151,7 @@ class Chains {
   std::vector<std::map<std::string, RoomsInPart>> rooms_of_parts_;  // by segment and given; of the solution by ""
   Places seeds_;                                                    // by input
   Places slopes_, moving_;                                          // by input: as they are given, and as columns
-  std::vector<std::size_t> bound_, planned_;                        // which arrays there are: 0 or 1
+  std::vector<std::size_t> planned_;                                // which arrays the plan is for
   Plan plan_, free_;
 };
 

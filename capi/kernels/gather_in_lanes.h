@@ -22,20 +22,20 @@ class Gather {
     Mask<T> given{};
     const std::int64_t count = is_first_ ? walk.inputs.count : last_new_;
     for (const Bound& input : List<Bound>{walk.inputs.items, count}) {
-      V* const to = points.scratch[input.at];
-      const T* const values = points.at(input.array);
+      V column[most_in_column];
+      V* const to = input.apart == 1 ? points.scratch[input.at] : column;
       if (input.array.stride == 0) {
-        if (is_first_) repeat(values, to, input.components);
-        if (is_first_) of_all_ |= bits_of<T>(to, input.components);
-        continue;
-      }
-      if (points.used == 1) {
-        repeat(values, to, input.components);
+        if (!is_first_) continue;
+        repeat(points.at(input.array), to, input.components);
+        of_all_ |= bits_of<T>(to, input.components);
+      } else {
+        if (points.used == 1)
+          repeat(points.at(input.array), to, input.components);
+        else
+          take_rows(points, input.array, input.components, reinterpret_cast<T*>(to));
         given |= bits_of<T>(to, input.components);
-        continue;
       }
-      take_rows(points, input);
-      given |= bits_of<T>(to, input.components);
+      if (input.apart != 1) spread(points.scratch[input.at], column, input);
     }
     given_ = given | of_all_;
   }
@@ -70,13 +70,16 @@ class Gather {
   const Mask<T>& given() const { return given_; }
 
  private:
-  static void take_rows(const PointsInLanes<T>& points, const Bound& from) {
-    const T* const first = points.at(from.array);
+  static void take_rows(const PointsInLanes<T>& points, const model::Points& from, std::int64_t components, T* to) {
+    const T* const first = points.at(from);
     if (points.is_full())
-      rows_to_vectors<T>(first, from.array.stride, points.numbers(from.at), from.components);
+      rows_to_vectors<T>(first, from.stride, to, components);
     else
-      transpose_to_vectors<T>(SomeRows<T>{first, from.array.stride, points.used}, points.numbers(from.at),
-                              from.components);
+      transpose_to_vectors<T>(SomeRows<T>{first, from.stride, points.used}, to, components);
+  }
+
+  static void spread(V* to, const V* column, const Bound& input) {
+    count_to(input.components, [&](std::int64_t c) { to[c * input.apart] = column[c]; });
   }
 
   std::int64_t last_new_ = 0;  // inputs from here on are the same for all blocks

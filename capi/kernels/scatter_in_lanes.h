@@ -9,7 +9,6 @@ namespace {
 template <class T>
 class Scatter {
   using V = Lanes<T>;
-  static constexpr std::int64_t most_in_column = 16;
 
  public:
   Scatter(const PointsInLanes<T>& points, const BlockReport<T>& report) : p_(points), report_(report) {}

@@ -9,6 +9,7 @@ matrices of all increments.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -163,17 +164,25 @@ class Gradients:
     ) -> dict[str, Array]:
         """Gradients from derivatives of all outputs that have cotangents, which are not kept."""
         history = self._history
-        sums = {each.name: np.zeros((history.points, each.size)) for each in wanted}
+        # Of one value for all points, all that is summed is one product with a vector.
+        one = {each.name: math.prod(each.batch) == 1 for each in wanted}
+        sums = {
+            each.name: np.zeros((1 if one[each.name] else history.points, each.size))
+            for each in wanted
+        }
         for slopes in carried(linear, list(cotangents), wanted, memory):
             begin, end = np.searchsorted(history.whole, [slopes.first, slopes.last])
             nodes = history.whole[begin:end] - slopes.first
             for output, cotangent in cotangents.items():
                 weights = cotangent[begin:end].reshape(end - begin, history.points, -1)
-                weights = weights[:, slopes.points]
+                weights = np.ascontiguousarray(weights[:, slopes.points])
                 for each in wanted:
                     by = slopes.by[output, each.name]
                     by = by if len(nodes) == len(by) else by[nodes]
-                    sums[each.name][slopes.points] += np.einsum("npr,nprc->pc", weights, by)
+                    if one[each.name]:
+                        sums[each.name] += weights.reshape(-1) @ by.reshape(weights.size, each.size)
+                    else:
+                        sums[each.name][slopes.points] += np.einsum("npr,nprc->pc", weights, by)
         return {each.name: self._summed(sums[each.name], each) for each in wanted}
 
     # ------------------------------------------------------------------------------------------
@@ -281,7 +290,8 @@ class Gradients:
     def _summed(self, values: Array, each: Asked) -> Array:
         """A gradient by a constant, (points, size), in the shape of what was given."""
         batch = self._history.batch
-        values = summed(values.reshape(*batch, each.size), batch, each.batch)
+        if len(values) > 1:
+            values = summed(values.reshape(*batch, each.size), batch, each.batch)
         shaped = values.reshape((*each.batch, *each.shape))
         return shaped.astype(self._history.model._dtype, copy=False)
 

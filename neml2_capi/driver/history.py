@@ -82,10 +82,11 @@ class History:
     ) -> None:
         """Take over what was recorded at the times, and at the ends of increments between them."""
         steps = self.clock.steps
-        ends = [(step, end) for step, end, _ in inner] + [(step, 1.0) for step in range(steps)]
-        order = sorted(range(len(ends)), key=ends.__getitem__)
-        self.nodes = [ends[place] for place in order]
-        self.whole = np.flatnonzero([end == 1.0 for _, end in self.nodes])
+        at = np.concatenate([[step for step, _, _ in inner], np.arange(steps)]).astype(int)
+        ends = np.concatenate([[end for _, end, _ in inner], np.ones(steps)])
+        order = np.lexsort((ends, at))
+        self.nodes = list(zip(at[order].tolist(), ends[order].tolist(), strict=True))
+        self.whole = np.flatnonzero(ends[order] == 1.0)
         for name, recorded in rows.items():
             flat = recorded.reshape(steps, -1)
             if inner:

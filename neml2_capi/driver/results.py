@@ -81,6 +81,9 @@ class Results(Derived):
         except KeyError:
             raise unknown_name("result", name, self._arrays) from None
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._arrays  # without making the error that tells the names
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._arrays)
 
