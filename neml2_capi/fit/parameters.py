@@ -52,6 +52,12 @@ class Parameter:
             raise wrong(name, "is moved by its logarithm: its value and bounds must be above 0")
         if self.prior and not self.prior[1] > 0:
             raise wrong(name, f"has the prior deviation {self.prior[1]}; expected one above 0")
+        if self.prior and self.log and not self.prior[0] > 0:
+            raise wrong(
+                name,
+                f"is moved by its logarithm, and its prior has the mean {self.prior[0]:g}; "
+                "expected one above 0",
+            )
 
 
 class Space:
@@ -193,6 +199,21 @@ class Space:
             rows.append(row)
         return np.array(residuals), np.array(rows).reshape(-1, len(values))
 
+    @property
+    def prior_count(self) -> int:
+        """How many parameters have a prior."""
+        return sum(self._parameter(name).prior is not None for name in self.names)
+
+    def log_volume(self, moved: Array) -> tuple[float, Array]:
+        """Log of the volume of priors of ordered parameters, in the numbers, and its gradient.
+
+        Others have priors that are normal in these numbers.
+        """
+        known = [p for p in self._before if self._parameter(self.names[p]).prior is not None]
+        gradient = np.zeros(len(moved))
+        gradient[known] = 1.0
+        return float(moved[known].sum()), gradient
+
     def of_experiment(self, experiment: Experiment) -> dict[str, int]:
         """The place of each parameter's value for an experiment."""
         return {
@@ -215,6 +236,10 @@ class Space:
         layers = np.stack([random.permutation(count) for _ in start], axis=1)
         points = (layers + random.random((count, len(start)))) / max(count, 1)
         return np.asarray(low + points * (high - low))
+
+    def is_logarithmic(self, name: str) -> bool:
+        """Whether a parameter is moved by its logarithm."""
+        return self.names.index(name) not in self._before and self._parameter(name).log
 
     def _is_logarithm(self, place: int) -> bool:
         return place in self._before or self._parameter(self.names[place]).log

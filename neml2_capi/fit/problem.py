@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from neml2_capi.driver.progress import bar
 from neml2_capi.fit.experiment import Experiment
 from neml2_capi.fit.parameters import Parameter, Space
 from neml2_capi.fit.plausible import check_units
-from neml2_capi.fit.results import Fit, evaluated
+from neml2_capi.fit.results import LEAST_SCATTER, Fit, evaluated
+from neml2_capi.fit.search import Search, check_method, search
 from neml2_capi.fit.simulate import Simulated, Simulator
 from neml2_capi.fit.terms import Terms, terms
 from neml2_capi.sweeps.executors import Workers
@@ -90,6 +91,9 @@ class Problem:
         #: Searches that did not converge somewhere: what failed, and with which parameters.
         self.failures: list[str] = []
         self.evaluations = 0
+        #: The standard deviation of residuals, by which those of priors are multiplied: 1 if all
+        #: experiments have a `deviation`, else what a search found.
+        self.scatter = 1.0
         self._last: tuple[Array, list[Simulated], list[Terms | None]] | None = None
         start = self._simulated(self.space.start)
         for experiment, found in zip(self.experiments, start[0], strict=True):
@@ -103,6 +107,7 @@ class Problem:
         if not sum(sizes):
             raise wrong("experiments", "have nothing that was measured")
         self._sizes = sizes
+        self.has_deviations = all(e.deviation is not None for e in self.experiments)
         largest = max(float(np.abs(p.residuals).max(initial=0.0)) for p in start[1] if p)
         self._penalty = _PENALTY * max(largest, 1.0)
 
@@ -148,7 +153,7 @@ class Problem:
             np.full(size, self._penalty) if part is None else part.residuals
             for part, size in zip(parts, self._sizes, strict=True)
         ]
-        return np.concatenate([*rows, prior])
+        return np.concatenate([*rows, self.scatter * prior])
 
     def jacobian(self, moved: Array) -> Array:
         """Derivatives of all residuals, exact, (m, k).
@@ -179,7 +184,7 @@ class Problem:
                     row = self._differences(place, values, part)
             rows.append(row)
         _, prior = self.space.priors(values)
-        return np.asarray(np.concatenate([*rows, prior]) @ chain)
+        return np.asarray(np.concatenate([*rows, self.scatter * prior]) @ chain)
 
     def loss(self, moved: Array) -> tuple[float, Array]:
         """Half the sum of the squared residuals, and its gradient by adjoints.
@@ -194,10 +199,27 @@ class Problem:
         tuple
             The number, and an array (k,).
         """
+        data, by_data, prior, by_prior = self.losses(moved)
+        square = self.scatter**2
+        return data + square * prior, by_data + square * by_prior
+
+    def losses(self, moved: Array) -> tuple[float, Array, float, Array]:
+        """Half the sum of the squared residuals of data, and of priors, each with its gradient.
+
+        Parameters
+        ----------
+        moved : array (k,)
+            As of residuals().
+
+        Returns
+        -------
+        tuple
+            A number and an array (k,), twice.
+        """
         found, parts = self._simulated(moved)
         values, chain = self.space.outside(moved)
         prior, by_prior = self.space.priors(values)
-        total, gradient = float(prior @ prior) / 2, by_prior.T @ prior
+        total, gradient = 0.0, np.zeros(len(values))
         drives: dict[int, Any] = {}
         for place, (simulated, part) in enumerate(zip(found, parts, strict=True)):
             if part is None:
@@ -223,7 +245,36 @@ class Problem:
             for place, point in members:
                 for name in self._asked:
                     gradient[self._places[place][name]] += slopes[name][point]
-        return total, np.asarray(gradient @ chain)
+        known = float(prior @ prior) / 2
+        return total, np.asarray(gradient @ chain), known, np.asarray(prior @ by_prior @ chain)
+
+    @property
+    def freedom(self) -> int:
+        """By how many the residuals, priors among them, are more than the parameters."""
+        return sum(self._sizes) + self.space.prior_count - len(self.space.names)
+
+    @property
+    def finds_scatter(self) -> bool:
+        """Whether a search has to find how residuals scatter, to weigh them beside priors."""
+        return not self.has_deviations and self.freedom > 0 and self.space.prior_count > 0
+
+    def scatter_at(self, moved: Array) -> float:
+        """The standard deviation of residuals: 1 if all experiments have a `deviation`.
+
+        Parameters
+        ----------
+        moved : array (k,)
+            As of residuals().
+
+        Returns
+        -------
+        float
+            Without unit.
+        """
+        if self.has_deviations or self.freedom <= 0:
+            return 1.0
+        data = self.residuals(moved)[: sum(self._sizes)]
+        return max(float(np.sqrt(data @ data / self.freedom)), LEAST_SCATTER)
 
     def curves(self, moved: Array) -> list[dict[str, Array]]:
         """Curves of the model in each experiment.
@@ -326,82 +377,23 @@ class Problem:
         Raises
         ------
         FatalError
-            scipy is not installed, or no search came to an end.
+            scipy is not installed, has no such method, or no search came to an end.
         """
-        _require_scipy()
+        check_method(method)
         if not isinstance(starts, int) or starts < 1:
             raise wrong("starts", f"must be 1 at least; got {starts!r}")
         places = np.concatenate([[self.space.start], self.space.sampled(starts - 1, seed)])
-        found: list[_Search] = []
+        found: list[Search] = []
         with Workers(executor) as workers, bar(starts, 0, "start", progress) as shown:
-            waiting = [workers.submit(_searched, self, place, method, options) for place in places]
+            waiting = [workers.submit(search, self, place, method, options) for place in places]
             for each in waiting:
                 found.append(each.result())
                 shown.update(1)
-        good = [search for search in found if np.isfinite(search.cost)]
+        good = [each for each in found if np.isfinite(each.cost)]
         if not good:
             raise FatalError(
                 f"no search came to an end: {found[0].message}", lib.NEML2_ERROR_RUNTIME, "starts"
             )
-        best = min(good, key=lambda search: search.cost)
-        return evaluated(self, best.moved, best.message, best.success, found)
-
-
-class _Search:
-    """Result of one search."""
-
-    def __init__(
-        self,
-        moved: Array,
-        cost: float,
-        message: str,
-        success: bool,
-        failures: list[str],
-        count: int,
-    ) -> None:
-        self.moved, self.cost, self.message, self.success = moved, cost, message, success
-        self.failures, self.evaluations = failures, count
-
-
-def _searched(problem: Problem, start: Array, method: str, options: Mapping[str, Any]) -> _Search:
-    """Search from one place; in a worker, too."""
-    from scipy import optimize
-
-    before, count = len(problem.failures), problem.evaluations
-    low, high = problem.space.bounds
-    start = np.clip(start, low, high)
-    try:
-        if method == "least_squares":
-            settings = {"x_scale": "jac", **options}
-            found = optimize.least_squares(
-                problem.residuals, start, problem.jacobian, bounds=(low, high), **settings
-            )
-            cost = float(found.cost)
-        else:
-            limits = list(zip(low, high, strict=True))
-            function: Callable[[Array], Any] = problem.loss
-            found = optimize.minimize(
-                function, start, method=method, jac=True, bounds=limits, **options
-            )
-            cost = float(found.fun)
-    except (np.linalg.LinAlgError, FloatingPointError, ConvergenceError) as error:
-        return _Search(start, np.inf, str(error), False, problem.failures[before:], 0)
-    return _Search(
-        np.asarray(found.x, float),
-        cost,
-        str(found.message),
-        bool(found.success),
-        problem.failures[before:],
-        problem.evaluations - count,
-    )
-
-
-def _require_scipy() -> None:
-    try:
-        import scipy.optimize  # noqa: F401
-    except ImportError:
-        raise FatalError(
-            "scipy is not installed; install it with: pip install 'neml2_capi[fit]'",
-            lib.NEML2_ERROR_UNSUPPORTED,
-            "scipy",
-        ) from None
+        best = min(good, key=lambda each: each.badness(self.freedom))
+        self.scatter = best.scatter
+        return evaluated(self, best, found)

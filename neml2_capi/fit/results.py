@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from neml2_capi._ffi.errors import unknown_name
 from neml2_capi._ffi.outside import written
 from neml2_capi.driver.arguments import file_name, wrong
 from neml2_capi.fit.artifact import write_artifact
 from neml2_capi.fit.report import write_report
 from neml2_capi.fit.toml import as_toml
+
+if TYPE_CHECKING:
+    from neml2_capi.fit.search import Search
 
 Array = NDArray[np.float64]
 
@@ -23,7 +28,7 @@ _UNSEEN = 1.0
 #: Of the greatest singular value: less is round-off.
 _ROUND_OFF = 1e-9
 #: Of residuals, which are about 1: numbers that a model gives have no less.
-_LEAST_SCATTER = 1e-8
+LEAST_SCATTER = 1e-8
 #: The part of a direction that is named.
 _NAMED = 0.3
 
@@ -78,6 +83,8 @@ class Fit:
     #: The standard deviation of residuals, which multiplies the covariance; 1 if all experiments
     #: have a `deviation`.
     scatter: float
+    #: Degrees of freedom of the scatter, of Student's distribution; inf if it is known.
+    freedom: float
     #: What the model does in each experiment, by component.
     curves: list[dict[str, Array]]
     #: Whether the best search came to its end.
@@ -97,6 +104,60 @@ class Fit:
     def unseen(self) -> list[Direction]:
         """Combinations that the data do not tell."""
         return [each for each in self.directions if not each.is_seen]
+
+    def quantile(self, level: float = 0.95) -> float:
+        """By how many deviations a parameter may be off, either way.
+
+        Parameters
+        ----------
+        level
+            With this probability it is less.
+
+        Returns
+        -------
+        float
+            1.96 for 0.95 if all experiments have a `deviation`. If the scatter was found from few
+            residuals it is more, by Student's distribution.
+
+        Raises
+        ------
+        FatalError
+            The level is not between 0 and 1.
+        """
+        from scipy.stats import t
+
+        if not 0.0 < level < 1.0:
+            raise wrong("level", f"must be between 0 and 1; got {level}")
+        return float(t.ppf(0.5 + level / 2, max(self.freedom, 1)))
+
+    def interval(self, name: str, level: float = 0.95) -> tuple[float, float]:
+        """The interval of a parameter, of the covariance.
+
+        Parameters
+        ----------
+        name
+            Of the parameter.
+        level
+            The probability that it holds the true value, if residuals scatter normally.
+
+        Returns
+        -------
+        tuple of float
+            Symmetric in what is moved: for a parameter with `log`, in its logarithm. Where valleys
+            are curved, profile() is better.
+
+        Raises
+        ------
+        FatalError
+            There is no such parameter, or the level is not between 0 and 1.
+        """
+        if name not in self.parameters:
+            raise unknown_name("parameter", name, self.parameters)
+        value, wide = self.parameters[name], self.quantile(level) * self.deviations[name]
+        if self.problem.space.is_logarithmic(name):
+            with np.errstate(over="ignore"):
+                return value * math.exp(-wide / value), float(value * np.exp(wide / value))
+        return value - wide, value + wide
 
     @property
     def correlation(self) -> Array:
@@ -191,20 +252,15 @@ class Fit:
         return self.parameters
 
 
-def evaluated(
-    problem: Any, moved: Array, message: str, success: bool, searches: Sequence[Any]
-) -> Fit:
-    """The fit at a point, with its covariance and what the data tell."""
+def evaluated(problem: Any, best: Search, searches: Sequence[Search]) -> Fit:
+    """The fit where the best search ended, with its covariance and what the data tell."""
+    moved = best.moved
     residuals, jacobian = problem.residuals(moved), problem.jacobian(moved)
     values, chain = problem.space.outside(moved)
     names = problem.space.names
-    known = all(e.deviation is not None for e in problem.experiments)
     prior, by_prior = problem.space.priors(values)
     count = len(residuals) - len(prior)
-    freedom = count - len(values) + len(prior)
-    data = residuals[:count]
-    scatter = 1.0 if known or freedom <= 0 else float(np.sqrt(data @ data / freedom))
-    scatter = max(scatter, _LEAST_SCATTER)
+    scatter = problem.scatter_at(moved)
     by_value = jacobian[:count] @ np.linalg.inv(chain)
     sizes = np.where(values != 0, np.abs(values), 1.0)
     _, singular, rows = np.linalg.svd(by_value * sizes, full_matrices=False)
@@ -233,9 +289,10 @@ def evaluated(
         residuals=residuals,
         scatter=scatter,
         curves=problem.curves(moved),
-        success=success,
-        message=message,
-        costs=[float(search.cost) for search in searches],
+        freedom=math.inf if problem.has_deviations else problem.freedom,
+        success=best.success,
+        message=best.message,
+        costs=[search.cost_with(best.scatter) for search in searches],
         failures=[failure for search in searches for failure in search.failures],
         evaluations=sum(search.evaluations for search in searches),
         moved=moved,

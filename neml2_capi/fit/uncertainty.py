@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-#: Of twice the difference of log likelihoods, for one parameter at 95 %: chi squared.
-_LEVEL = 3.841458820694124
-
 
 @dataclass(frozen=True)
 class Profile:
@@ -31,7 +28,8 @@ class Profile:
     values: Array
     #: (m,) twice the loss of log likelihood there.
     losses: Array
-    #: Between which the loss is below 3.84, at 95 %; -inf or inf if it is not reached.
+    #: Between which the loss is below its quantile at 95 %, 3.84 if the scatter is known; -inf or
+    #: inf if it is not reached.
     interval: tuple[float, float]
 
 
@@ -62,6 +60,8 @@ def profile(fit: Fit, name: str, *, points: int = 9, width: float = 3.0) -> Prof
     from scipy.optimize import least_squares
 
     problem = fit.problem
+    problem.scatter = fit.scatter if problem.finds_scatter else 1.0
+    level = fit.quantile() ** 2
     if name not in fit.parameters:
         raise unknown_name("parameter", name, fit.parameters)
     place = problem.space.names.index(name)
@@ -102,7 +102,7 @@ def profile(fit: Fit, name: str, *, points: int = 9, width: float = 3.0) -> Prof
                 cost = 0.5 * float(np.square(problem.residuals(moved)).sum())
             loss = 2 * (cost - fit.cost) / fit.scatter**2
             found.append((held, loss))
-            if loss > 2 * _LEVEL:
+            if loss > 2 * level:
                 break
     found.sort()
     values = np.array(
@@ -114,7 +114,10 @@ def profile(fit: Fit, name: str, *, points: int = 9, width: float = 3.0) -> Prof
         name,
         values,
         losses,
-        (_crossing(values, losses, middle, -1), _crossing(values, losses, middle, 1)),
+        (
+            _crossing(values, losses, level, middle, -1),
+            _crossing(values, losses, level, middle, 1),
+        ),
     )
 
 
@@ -124,13 +127,13 @@ def _with(moved: Array, place: int, held: float) -> Array:
     return full
 
 
-def _crossing(values: Array, losses: Array, middle: int, side: int) -> float:
+def _crossing(values: Array, losses: Array, level: float, middle: int, side: int) -> float:
     """Return the value at which the loss has the level; its root is interpolated linearly."""
     place = middle
     while 0 <= place + side < len(values):
-        if losses[place + side] >= _LEVEL:
+        if losses[place + side] >= level:
             roots = np.sqrt(np.maximum(losses[[place, place + side]], 0.0))
-            share = (np.sqrt(_LEVEL) - roots[0]) / (roots[1] - roots[0])
+            share = (np.sqrt(level) - roots[0]) / (roots[1] - roots[0])
             return float(values[place] + share * (values[place + side] - values[place]))
         place += side
     return side * np.inf
@@ -139,8 +142,8 @@ def _crossing(values: Array, losses: Array, middle: int, side: int) -> float:
 class LogDensity:
     """The log of a posterior density, with its gradient, over the numbers that an optimizer moves.
 
-    It is minus half the sum of the squared residuals, the priors' among them: measurements scatter
-    normally by their `deviation`. Without one they scatter by what the fit found, or `scatter`.
+    Measurements scatter normally by their `deviation`, or else all residuals by `scatter`. Priors
+    count as they are given; what has none is flat in these numbers, and bounds are the sampler's.
     """
 
     def __init__(self, problem: Problem, scatter: float | None = None) -> None:
@@ -159,8 +162,7 @@ class LogDensity:
         FatalError
             It is not known how measurements scatter.
         """
-        known = all(each.deviation is not None for each in problem.experiments)
-        if scatter is None and not known:
+        if scatter is None and not problem.has_deviations:
             raise wrong(
                 "scatter",
                 "is needed, since experiments have no deviation: give the fit's, fit.scatter",
@@ -196,8 +198,11 @@ class LogDensity:
         tuple
             A number, and an array (k,).
         """
-        loss, gradient = self.problem.loss(np.asarray(moved, float))
-        return -loss / self._square, -gradient / self._square
+        moved = np.asarray(moved, float)
+        data, by_data, prior, by_prior = self.problem.losses(moved)
+        volume, by_volume = self.problem.space.log_volume(moved)
+        value = volume - data / self._square - prior
+        return value, by_volume - by_data / self._square - by_prior
 
     def jax(self) -> Any:
         """Return it as a function of jax, for numpyro.factor(): differentiable once.
