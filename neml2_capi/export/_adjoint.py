@@ -11,6 +11,7 @@ from torch.utils._pytree import tree_leaves
 
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
+from neml2_capi.export._agreement import some_values
 from neml2_capi.export._compile import TRACED_POINTS, export
 from neml2_capi.export._points import BATCH, require_same, trace
 
@@ -72,4 +73,4 @@ def _many(value: Any, axis: int | None) -> Any:
 def _few(value: Any) -> Any:
     """A cotangent with as many points as the example inputs."""
     shape = [TRACED_POINTS * (n // BATCH) if n and n % BATCH == 0 else n for n in value.shape]
-    return torch.rand(shape, dtype=value.dtype)
+    return some_values([shape], value.dtype)[0]

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch.utils._pytree import tree_leaves
 
@@ -19,6 +18,7 @@ from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.outside import require_outside
 from neml2_capi.artifact.bounds import Interval
 from neml2_capi.artifact.bounds import write as write_bounds
+from neml2_capi.export._agreement import agree, beside, rounding_of, some_values
 from neml2_capi.export._compile import TRACED_POINTS, compile_program, decomposed, traced
 from neml2_capi.export._lines import without_lines
 from neml2_capi.export._points import PointFunction, Shape, batched
@@ -109,16 +109,24 @@ class Artifact:
     def _checked(self, program: Program, module: Any, shapes: Sequence[Shape]) -> Program:
         """NoKernel if the program gives other results than the graph that it was read from."""
         points = 5
-        values = [torch.rand((points, *shape), dtype=self.dtype) + 0.5 for shape in shapes]
-        made = evaluate(program, [v.reshape(points, -1).T.numpy() for v in values])
+        values = some_values([(points, *shape) for shape in shapes], self.dtype)
+        near = beside(values)
         with torch.no_grad():
-            expected = tree_leaves(module(*values))
-        close = torch.finfo(self.dtype).eps ** 0.4
-        for array, ours, theirs in zip(program.outputs, made, expected, strict=True):
-            wanted = theirs.reshape(points if array.per_point else 1, -1).T.numpy()
-            scale = np.abs(wanted[np.isfinite(wanted)]).max(initial=0.0)
-            same = np.isclose(ours, wanted, close, close * scale) | ~np.isfinite(wanted)
-            if not same.all():
+            expected, expected_near = (tree_leaves(module(*each)) for each in (values, near))
+        made, made_near = (
+            evaluate(program, [v.reshape(points, -1).T.numpy() for v in each])
+            for each in (values, near)
+        )
+        for array, ours, ours_near, theirs, theirs_near in zip(
+            program.outputs, made, made_near, expected, expected_near, strict=True
+        ):
+            theirs, theirs_near = (
+                each.reshape(points if array.per_point else 1, -1).T.broadcast_to(ours.shape)
+                for each in (theirs, theirs_near)
+            )
+            ours, ours_near = map(torch.from_numpy, (ours, ours_near))
+            rounding = max(rounding_of(ours, ours_near), rounding_of(theirs, theirs_near))
+            if not agree(torch.where(theirs.isfinite(), ours, theirs), theirs, rounding):
                 raise NoKernel("its operations, one by one, give other results than torch")
         return program
 

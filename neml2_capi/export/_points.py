@@ -20,6 +20,7 @@ from torch.utils._pytree import tree_leaves
 
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
+from neml2_capi.export._agreement import agree, beside, rounding_of, some_values
 from neml2_capi.export._linear_algebra import MOST_ROWS, SmallMatrices
 from neml2_capi.export._lines import NotedLines
 from neml2_capi.export._refusals import WRITES, refused
@@ -50,7 +51,7 @@ def batched(function: PointFunction, shapes: Sequence[Shape], dtype: Any) -> Any
     except Exception as error:
         raise refused(error) from error
     _refuse_derivative_of_solve(traced)
-    few = [torch.rand((3, *shape), dtype=dtype) + 0.5 for shape in shapes]
+    few = some_values([(3, *shape) for shape in shapes], dtype)
     # torch's linear algebra is another way to the same numbers, with exceptions.
     same = matrices if matrices.differs else contextlib.nullcontext()
     with same, Rewritten():
@@ -115,24 +116,29 @@ def require_same(traced: Any, function: Callable[..., Any], inputs: Sequence[Any
 
     A number that follows from the size of the batch, not a size itself, is left as it was traced.
     """
+    near = beside(inputs)
     with torch.no_grad():
         try:
-            expected = tree_leaves(function(*inputs))
-            made = tree_leaves(traced(*inputs))
+            expected, again, expected_near = (
+                tree_leaves(function(*values)) for values in (inputs, inputs, near)
+            )
+            made, made_near = (tree_leaves(traced(*values)) for values in (inputs, near))
         except torch.linalg.LinAlgError:  # a singular matrix of arbitrary inputs
             return
         except Exception as error:
             raise refused(error) from error
-    for ours, theirs in zip(made, expected, strict=True):
-        eps = torch.finfo(theirs.dtype).eps if theirs.is_floating_point() else 0.0
-        close, noise = eps**0.4, eps**0.6  # what is left of a result that vanishes
-        scale = torch.nan_to_num(theirs.double(), 0.0, 0.0, 0.0).abs().max().item()
-        if not torch.allclose(ours, theirs, rtol=close, atol=close * scale + noise, equal_nan=True):
-            raise FatalError(
-                "the function gives other results than what torch traced of it: does it depend on "
-                "the number of points, or on chance? (Put a module into eval() mode.)",
-                lib.NEML2_ERROR_UNSUPPORTED,
-            )
+    same = all(map(agree, again, expected))  # a function that depends on chance has no rounding
+    for ours, ours_near, theirs, theirs_near in zip(
+        made, made_near, expected, expected_near, strict=True
+    ):
+        rounding = max(rounding_of(ours, ours_near), rounding_of(theirs, theirs_near))
+        same = same and agree(ours, theirs, rounding)
+    if not same:
+        raise FatalError(
+            "the function gives other results than what torch traced of it: does it depend on "
+            "the number of points, or on chance? (Put a module into eval() mode.)",
+            lib.NEML2_ERROR_UNSUPPORTED,
+        )
 
 
 def _refuse_derivative_of_solve(traced: Any) -> None:

@@ -45,6 +45,31 @@ def test_a_law_runs_on_kernels_alone(tmp_path: Path) -> None:
     np.testing.assert_allclose(blocks["stress"]["strain"], 200e3 * expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("G", [0.8, 80e3, 80e9])
+def test_results_that_are_rounding_errors_are_no_other_results(tmp_path: Path, G: float) -> None:
+    """The pressure of an isochoric law, and its derivatives: zero, in any units."""
+
+    def law(strain: Any, G: Any) -> dict[str, Any]:
+        trace = strain[0] + strain[1] + strain[2]
+        one = torch.cat([torch.ones(3), torch.zeros(3)]).to(strain)
+        stress = 2.0 * G * torch.sqrt(1.0 + (strain * strain).sum()) * (strain - trace / 3.0 * one)
+        return {"stress": stress, "pressure": -(stress * one).sum() / 3.0}
+
+    before = torch.random.get_rng_state()
+    path = export.model(
+        law,
+        tmp_path / "law",
+        inputs={"strain": "SR2"},
+        outputs={"stress": "SR2", "pressure": "Scalar"},
+        parameters={"G": G},
+        kernels="only",
+    )
+    assert torch.equal(torch.random.get_rng_state(), before)
+    outputs, blocks = Model(path).jacobian({"strain": STRAIN})[:2]
+    assert np.abs(outputs["pressure"]).max() < 1e-14 * G
+    assert np.abs(blocks["pressure"]["strain"]).max() < 1e-14 * G
+
+
 def swapped(diagonal: float) -> Any:
     """y^2 = b and x^3 + diagonal y = a: the diagonal of the Jacobian is zero, or nearly."""
 
