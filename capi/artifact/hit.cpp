@@ -1,12 +1,11 @@
 #include "capi/artifact/hit.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
 #include "capi/base/limits.h"
+#include "capi/base/print_number.h"
 
 namespace neml2_capi::artifact {
 namespace {
@@ -165,26 +164,20 @@ template <class Number, class Parse>
 std::optional<Number> Hit::number(std::string_view path, const char* expected, Parse parse) const {
   const Entry* const entry = find(path);
   if (!entry) return std::nullopt;
-  char* end = nullptr;
-  const Number number = parse(entry->value->c_str(), &end);
-  if (entry->value->empty() || end != entry->value->data() + entry->value->size())
-    throw failure(entry->line, entry->column, join(path, " is '", *entry->value, "'; expected ", expected));
+  const std::optional<Number> number = parse(*entry->value);
+  if (!number) throw failure(entry->line, entry->column, join(path, " is '", *entry->value, "'; expected ", expected));
   return number;
 }
 
-std::optional<double> Hit::real(std::string_view path) const {
-  return number<double>(path, "a number", [](const char* text, char** end) {  // with a point in any locale
-    double number = 0;
-    const char* const first = text + (*text == '+');
-    const auto [last, failure] = std::from_chars(first, text + std::strlen(text), number);
-    *end = const_cast<char*>(failure == std::errc() ? last : text);
-    return number;
-  });
-}
+std::optional<double> Hit::real(std::string_view path) const { return number<double>(path, "a number", read_number); }
 
 std::optional<std::int64_t> Hit::integer(std::string_view path) const {
-  return number<std::int64_t>(path, "an integer",
-                              [](const char* text, char** end) { return std::strtoll(text, end, 10); });
+  return number<std::int64_t>(path, "an integer", [](const std::string& text) -> std::optional<std::int64_t> {
+    char* end = nullptr;
+    const std::int64_t value = std::strtoll(text.c_str(), &end, 10);
+    if (text.empty() || end != text.data() + text.size()) return std::nullopt;
+    return value;
+  });
 }
 
 }  // namespace neml2_capi::artifact

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
-#include <cstdio>
-#include <cstring>
 #include <iterator>
 #include <new>
 
@@ -46,18 +43,6 @@ void Piece::write(unsigned long long number) {
   text_ = {digits_, std::to_chars(digits_, std::end(digits_), number).ptr};
 }
 void Piece::write(double number) { text_ = print_number(digits_, sizeof digits_, "%.6g", number); }
-
-std::string_view print_number(char* text, std::size_t size, const char* format, double number) {
-  if (std::isnan(number)) return "nan";
-  const auto is_plain = [](char c) { return std::strchr("+-.0123456789einfa", c) != nullptr; };
-  char* end = text + std::snprintf(text, size, format, number);
-  char* const point = std::find_if_not(text, end, is_plain);
-  if (point != end) {
-    end = std::copy(std::find_if(point, end, is_plain), end, point + 1);
-    *point = '.';
-  }
-  return {text, end};
-}
 
 Error current_error() {
   try {

@@ -1,10 +1,10 @@
 #include "capi/base/json_writer.h"
 
-#include <charconv>
 #include <cmath>
 #include <utility>
 
 #include "capi/base/json_document.h"
+#include "capi/base/print_number.h"
 
 namespace neml2_capi {
 
@@ -34,8 +34,11 @@ void JsonWriter::text(std::string_view words) { raw(quoted(words)); }
 void JsonWriter::number(double value) {
   if (!std::isfinite(value)) return raw("null");
   char digits[32];
-  const std::string_view shortest(
-      digits, static_cast<std::size_t>(std::to_chars(digits, digits + sizeof digits, value).ptr - digits));
+  std::string_view shortest;
+  for (const char* const format : {"%.15g", "%.16g", "%.17g"}) {
+    shortest = print_number(digits, sizeof digits, format, value);
+    if (read_number(shortest) == value) break;
+  }
   raw(shortest);
   if (shortest.find_first_of(".e") == std::string_view::npos) text_ += ".0";
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -98,9 +99,14 @@ class StateFile {
 
   // Returns a text of the header.
   std::string told(const char* key) const { return document_->root().at("__metadata__").at(key).text(); }
-  template <class Number>
-  Number number(const char* key) const {
-    Number value{};
+  double number(const char* key) const {
+    const std::string text = told(key);
+    const std::optional<double> value = read_number(text);
+    if (!value) damaged(join("its ", key, " is '", text, "'"));
+    return *value;
+  }
+  std::int64_t integer(const char* key) const {
+    std::int64_t value = 0;
     const std::string text = told(key);
     if (const auto end = text.data() + text.size(); std::from_chars(text.data(), end, value).ptr != end)
       damaged(join("its ", key, " is '", text, "'"));
@@ -168,7 +174,7 @@ void require_fit(const StateFile& file, const Model& model, const std::vector<Ca
     throw Error(NEML2_ERROR_ARTIFACT, path.string(),
                 join(path.string(), " was written with another artifact, whose checksum is ", file.told("artifact"),
                      "; ", model.metadata().file.string(), " has ", ours, ". Open the artifact of then to continue."));
-  if (const auto count = file.number<std::int64_t>("npoints"); count != points)
+  if (const auto count = file.integer("npoints"); count != points)
     throw Error(NEML2_ERROR_SHAPE, "npoints",
                 join(path.string(), " holds the state of ", count, " points; the call has ", points, "."));
   const std::vector<std::string> names = file.names();
@@ -235,7 +241,7 @@ Position load(const Model& model, const std::vector<Points>& inputs, std::int64_
   std::vector<std::pair<std::string_view, bool>> values;
   try {
     require_fit(file, model, state, points, path);
-    position = {file.number<std::int64_t>("step"), file.number<double>("time")};
+    position = {file.integer("step"), file.number("time")};
     for (const Carried& each : state) {
       values.push_back(file.values(each, points));
       if (values.back().second && each.array.stride == 0 && points > 1)
