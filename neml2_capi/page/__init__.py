@@ -15,9 +15,13 @@ import json
 import math
 import os
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from neml2_capi._ffi.errors import Error
 from neml2_capi._ffi.library import version
 from neml2_capi._ffi.outside import require_outside, written
 from neml2_capi._ffi.refusals import Refusal
@@ -27,6 +31,7 @@ from neml2_capi.driver.series import Roles
 from neml2_capi.header import header
 from neml2_capi.model.model import Model
 from neml2_capi.page.compile import compiled
+from neml2_capi.umat.guess import in_double
 
 __all__ = ["PageError", "make"]
 
@@ -72,7 +77,7 @@ def make(
     require_outside(output)
     root = Path(artifact)
     title = title or root.resolve().name
-    with Model(root) as model:
+    with in_double(root, PageError) as model:
         about = _about(model, title)
         text = header(root, model, "c++", "law")
     code = base64.b64encode(compiled(text, cc)).decode()
@@ -102,8 +107,8 @@ def _about(model: Model, title: str) -> dict[str, Any]:
     stress = model.outputs[model.outputs.index_of["stress"]]
     if stress.type != "SR2" or len(stress.point_shape) != 1:
         raise PageError(
-            f"A page shows a stress of the type SR2; stress is a {stress.type} "
-            f"{stress.point_shape}."
+            "A page shows a stress of the type SR2, of the shape (6,); stress is of the type "
+            f"{stress.type}, of the shape {stress.point_shape}."
         )
     stress, strain = conjugates(model, "stress")
     if (stress.name, strain.name) not in {(d.output, d.variable) for d in model.derivatives}:
@@ -117,8 +122,11 @@ def _about(model: Model, title: str) -> dict[str, Any]:
     for other in others:
         if other.point_shape:
             raise PageError(
-                f"A page has a slider for a number, and {other.name!r} is a {other.type}."
+                f"A page has a slider for a number, and {other.name!r} is of the type {other.type}."
             )
+    for name, values in model.named_parameters().items():
+        if not np.isfinite(values).all():
+            raise PageError(f"A slider has finite numbers, and the parameter {name!r} has others.")
     roles = Roles(model, {v.name: 0.0 for v in [strain, *others]}, "t")
     history = [[newer, older] for series in roles.series for older, newer in series.exchanges]
     history += [[f"{name}~1", name] for name in roles.guesses if f"{name}~1" in histories]
@@ -133,21 +141,51 @@ def _about(model: Model, title: str) -> dict[str, Any]:
         "stress": stress.name,
         "strain": strain.name,
         "time": "t" if any(v.name == "t" for v in free) else None,
-        "forces": [_force(model, v.name) for v in others],
+        "forces": _forces(model, [v.name for v in others]),
         "history": history,
     }
 
 
-def _force(model: Model, name: str) -> dict[str, Any]:
-    """A slider of an input that is a number: within its bounds, from 0 or what is nearest."""
+def _forces(model: Model, names: list[str]) -> list[dict[str, Any]]:
+    """Sliders of inputs that are numbers: within their bounds, from 0 or what is nearest.
+
+    A law that has no numbers there, as one of an absolute temperature, starts at 1 or 300.
+    """
+    limits = {name: _limits(model, name) for name in names}
+    starts: dict[str, float] = {}
+    for start in (300.0, 1.0, 0.0):
+        values = {name: min(max(start, least), most) for name, (least, most) in limits.items()}
+        starts = values if not starts or _has_numbers(model, values) else starts
+    return [
+        {
+            "name": name,
+            "value": starts[name],
+            "least": least if math.isfinite(least) else starts[name] - 1000,
+            "most": most if math.isfinite(most) else starts[name] + 1000,
+        }
+        for name, (least, most) in limits.items()
+    ]
+
+
+def _limits(model: Model, name: str) -> tuple[float, float]:
     least, most = -math.inf, math.inf
     for bound in model.bounds:
         if bound.variable == name:
             least, most = max(least, float(bound.lower)), min(most, float(bound.upper))
-    value = min(max(0.0, least), most)
-    least = least if math.isfinite(least) else value - 1000
-    most = most if math.isfinite(most) else value + 1000
-    return {"name": name, "value": value, "least": least, "most": most}
+    return least, most
+
+
+def _has_numbers(model: Model, forces: dict[str, float]) -> bool:
+    """Whether a law at rest has results that are numbers."""
+    inputs: dict[str, Any] = {v.name: np.zeros(v.point_shape) for v in model.inputs}
+    inputs |= {"t": 1.0} if "t" in inputs else {}
+    try:
+        with warnings.catch_warnings():  # of what is not a number
+            warnings.simplefilter("ignore")
+            results = model.forward(inputs | forces)
+    except Error:
+        return False
+    return all(np.isfinite(values).all() for values in results.values())
 
 
 def _placed(variables: Any) -> list[dict[str, Any]]:

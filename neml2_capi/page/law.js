@@ -117,6 +117,8 @@ class Law {
         if (!good || halving === HALVINGS) return PROBLEMS[status];
         for (let j = 0; j < 6; ++j) strain[j] = (strain[j] + good[j]) / 2;
       }
+      // From a stress without a number no tangent leads anywhere.
+      if (!iteration && !Number.isFinite(largest(stress))) return PROBLEMS[1];
       good = strain.slice();
       const found = COMPONENTS.map((_, i) => COMPONENTS.map((_, j) => this.stiffness(i, j)));
       if (!tangent || found.flat().every(Number.isFinite)) tangent = found;

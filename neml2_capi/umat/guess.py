@@ -20,7 +20,7 @@ class DraftError(Refusal, ValueError):
     """The artifact cannot be driven by UMAT as it is, or what its variables mean is unclear."""
 
 
-def in_double(path: str | os.PathLike[str], refusal: type[ValueError]) -> Model:
+def in_double(path: str | os.PathLike[str], refusal: type[Exception]) -> Model:
     """The model of an artifact in the numbers of hosts; an artifact of others is refused."""
     try:
         return Model(path)
@@ -28,7 +28,7 @@ def in_double(path: str | os.PathLike[str], refusal: type[ValueError]) -> Model:
         if error.subject != "cpu/float64" or "cpu/float32" not in str(error):
             raise
         raise refusal(
-            f"The artifact {path} computes in float32, and hosts compute in float64: compile it "
+            f"The artifact {path} computes in float32, and hosts and pages in float64: compile it "
             "for that, by --dtype float64 or by dtype='float64' of export.model()."
         ) from error
 

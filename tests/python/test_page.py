@@ -7,7 +7,7 @@ import csv
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -249,6 +249,31 @@ def test_a_temperature_starts_within_its_bounds(browser: Any, tmp_path: Path) ->
     assert rows_of(browser, "tension")["stress.xx"][-1] == pytest.approx(2e5 * 0.4 * 0.02)
 
 
+@in_browser
+def test_a_law_without_numbers_at_zero_starts_elsewhere(browser: Any, tmp_path: Path) -> None:
+    """As one of an absolute temperature; its name, and the title, are text and nothing else."""
+    torch = pytest.importorskip("torch")
+    from neml2_capi import export
+
+    export.model(
+        lambda strain, temperature: 1e5 * (1 + torch.log(temperature)) * strain,
+        tmp_path / "warm",
+        inputs={"strain": "SR2", "temperature": "Scalar"},
+        outputs={"stress": "SR2"},
+        kernels="only",
+    )
+    title = """a "law" of <b>'me'</b> & @code@</script><script>document.title = 1</script>"""
+    page = tmp_path / "a page's law #1.html"
+    make(tmp_path / "warm", page, title=title, cc=f"{zig(cross_environment())} c++")
+    show(browser, page)
+    assert browser.title == f"{title}: a material law"
+    assert browser.find_element("css selector", "h1").text == title
+    assert rows_of(browser, "tension")["stress.xx"][-1] == pytest.approx(1e5 * 0.02)
+    move(browser, "force-temperature", -500)
+    end = browser.find_element("id", "tension-end").text
+    assert "A result is not a number at the time" in end
+
+
 PRODUCTS = """
 namespace law {
 struct inputs { double x; };
@@ -320,6 +345,13 @@ def test_without_a_compiler_the_message_says_which(tmp_path: Path) -> None:
     assert not (tmp_path / "page.html").exists()
 
 
+def test_a_law_in_single_precision_is_refused(
+    artifacts: Mapping[str, Path], tmp_path: Path
+) -> None:
+    with pytest.raises(PageError, match=r"computes in float32.*--dtype float64"):
+        make(artifacts["elasticity_float32"], tmp_path / "page.html")
+
+
 def test_a_law_without_a_stress_tensor_is_refused(surrogate: Path, tmp_path: Path) -> None:
-    with pytest.raises(PageError, match="a stress of the type SR2; stress is a Scalar"):
+    with pytest.raises(PageError, match=r"the type SR2.*; stress is of the type Scalar"):
         make(surrogate, tmp_path / "page.html")
