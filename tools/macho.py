@@ -1,9 +1,10 @@
 """Exports of a library for macOS: all but those with a prefix are hidden.
 
 zig's linker knows no list of exports, and exports what the C++ run time inside has. Apple's linker
-takes -exported_symbols_list.
+takes -exported_symbols_list. If local symbols are left out, it also leaves out their entries of the
+table of indirect symbols, and what follows stands in wrong places.
 
-    python3 tools/macho.py LIBRARY PREFIX
+    python3 tools/macho.py LIBRARY PREFIX...
 """
 
 from __future__ import annotations
@@ -11,20 +12,22 @@ from __future__ import annotations
 import hashlib
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 # Of <mach-o/loader.h>, <mach-o/nlist.h> and the code signatures of xnu.
 _MAGIC, _HEADER = 0xFEEDFACF, 32
-_SYMTAB, _DYSYMTAB, _CODE_SIGNATURE = 0x2, 0xB, 0x1D
+_SEGMENT, _SYMTAB, _DYSYMTAB, _CODE_SIGNATURE = 0x19, 0x2, 0xB, 0x1D
+_POINTERS, _LAZY_POINTERS, _STUBS = 6, 7, 8  # kinds of sections with indirect symbols
+_LOCAL = 0x80000000
 _DYLD_INFO = 0x80000022
 _EXTERNAL, _SYMBOL = 0x01, 16
 _WEAK_DEFINES, _BINDS_TO_WEAK = 0x8000, 0x10000
 _CODE_DIRECTORY, _SHA256 = 0xFADE0C02, 2
 
 
-def hide(library: Path, prefix: str) -> None:
-    """Hide all exports but those with a prefix, and sign the library ad hoc again if it was.
+def hide(library: Path, prefixes: Sequence[str]) -> None:
+    """Hide all exports but those with the prefixes, and sign the library ad hoc again if it was.
 
     What is hidden is bound to the library itself: names that several libraries may share (weak
     ones), such as operator new, are not looked up in others.
@@ -33,13 +36,15 @@ def hide(library: Path, prefix: str) -> None:
     if struct.unpack_from("<I", data)[0] != _MAGIC:
         raise SystemExit(f"{library} is not a library for macOS of 64 bits")
     commands = dict(_commands(data))
-    _hide_symbols(data, commands[_SYMTAB], commands[_DYSYMTAB], prefix)
+    wanted = tuple(f"_{prefix}" for prefix in prefixes)
+    _mend_indirect_symbols(data, commands[_SYMTAB], commands[_DYSYMTAB])
+    _hide_symbols(data, commands[_SYMTAB], commands[_DYSYMTAB], wanted)
     info = commands[_DYLD_INFO]
     struct.pack_into("<2I", data, info + 24, 0, 0)  # where weak names are bound
     (flags,) = struct.unpack_from("<I", data, 24)
     struct.pack_into("<I", data, 24, flags & ~(_WEAK_DEFINES | _BINDS_TO_WEAK))
     (trie,) = struct.unpack_from("<I", data, info + 40)
-    _cut_trie(data, trie, trie, "", prefix)
+    _cut_trie(data, trie, trie, "", wanted)
     if _CODE_SIGNATURE in commands:
         (signature,) = struct.unpack_from("<I", data, commands[_CODE_SIGNATURE] + 8)
         _sign(data, signature)
@@ -56,7 +61,39 @@ def _commands(data: bytearray) -> Iterator[tuple[int, int]]:
         at += size
 
 
-def _hide_symbols(data: bytearray, table: int, dynamic: int, prefix: str) -> None:
+def _mend_indirect_symbols(data: bytearray, table: int, dynamic: int) -> None:
+    """Write an entry for each pointer, which is that of a symbol or local."""
+    (symbols,) = struct.unpack_from("<I", data, table + 8)
+    place, count = struct.unpack_from("<2I", data, dynamic + 56)
+    written = struct.unpack_from(f"<{count}I", data, place)
+    sections = dict(_indirect_sections(data))
+    stubs = written[: sections[_STUBS][2]]
+    rest = iter(written[len(stubs) :])
+    following, pointers = next(rest), []
+    offset, _, length = sections[_POINTERS]
+    for content in struct.unpack_from(f"<{length}Q", data, offset):
+        # A pointer is what the library has itself, or 0 if another library has it.
+        (value,) = struct.unpack_from("<Q", data, symbols + _SYMBOL * following + 8)
+        is_symbol = value == content
+        pointers.append(following if is_symbol else _LOCAL)
+        following = next(rest, 0) if is_symbol else following
+    for kind, entries in ((_STUBS, stubs), (_POINTERS, pointers), (_LAZY_POINTERS, stubs)):
+        begin = place + 4 * sections[kind][1]
+        struct.pack_into(f"<{len(entries)}I", data, begin, *entries)
+
+
+def _indirect_sections(data: bytearray) -> Iterator[tuple[int, tuple[int, int, int]]]:
+    """By its kind, where a section begins, its first indirect symbol, and how many it has."""
+    for command, at in _commands(data):
+        count = struct.unpack_from("<I", data, at + 64)[0] if command == _SEGMENT else 0
+        for section in range(at + 72, at + 72 + 80 * count, 80):
+            (size, offset) = struct.unpack_from("<QI", data, section + 40)
+            flags, first, width = struct.unpack_from("<3I", data, section + 64)
+            if (kind := flags & 0xFF) in (_POINTERS, _LAZY_POINTERS, _STUBS):
+                yield kind, (offset, first, size // (width or 8))
+
+
+def _hide_symbols(data: bytearray, table: int, dynamic: int, wanted: tuple[str, ...]) -> None:
     """Make symbols local; these stand before the others, and indirect symbols have their places."""
     symbols, _, names, _ = struct.unpack_from("<4I", data, table + 8)
     _, local, first, count = struct.unpack_from("<4I", data, dynamic + 8)
@@ -67,7 +104,7 @@ def _hide_symbols(data: bytearray, table: int, dynamic: int, prefix: str) -> Non
 
     def is_ours(index: int) -> bool:
         begin = names + struct.unpack("<I", entry(index)[:4])[0]
-        return data.startswith(f"_{prefix}".encode(), begin)
+        return data.startswith(tuple(name.encode() for name in wanted), begin)
 
     order = sorted(range(first, first + count), key=is_ours)  # which keeps the order of both
     entries = [entry(index) for index in order]
@@ -85,8 +122,8 @@ def _hide_symbols(data: bytearray, table: int, dynamic: int, prefix: str) -> Non
         struct.pack_into("<I", data, at, places.get(index, index))
 
 
-def _cut_trie(data: bytearray, trie: int, node: int, name: str, prefix: str) -> None:
-    """Drop the edges of a node of the exports that lead to no name with the prefix."""
+def _cut_trie(data: bytearray, trie: int, node: int, name: str, wanted: tuple[str, ...]) -> None:
+    """Drop the edges of a node of the exports that lead to no name that is wanted."""
     size, at = _uleb128(data, node)
     at += size
     edges, begin = [], at + 1
@@ -95,11 +132,11 @@ def _cut_trie(data: bytearray, trie: int, node: int, name: str, prefix: str) -> 
         end = data.index(0, at)
         child, following = _uleb128(data, end + 1)
         edge = data[at:end].decode()
-        wanted = f"_{prefix}"
-        if (name + edge).startswith(wanted) or wanted.startswith(name + edge):
+        is_wanted = (name + edge).startswith(wanted)
+        if is_wanted or any(prefix.startswith(name + edge) for prefix in wanted):
             edges.append(bytes(data[at:following]))
-            if not (name + edge).startswith(wanted):
-                _cut_trie(data, trie, trie + child, name + edge, prefix)
+            if not is_wanted:
+                _cut_trie(data, trie, trie + child, name + edge, wanted)
         at = following
     kept = b"".join(edges)
     data[begin - 1] = len(edges)
@@ -136,4 +173,4 @@ def _sign(data: bytearray, signature: int) -> None:
 
 
 if __name__ == "__main__":
-    hide(Path(sys.argv[1]), sys.argv[2])
+    hide(Path(sys.argv[1]), sys.argv[2:])

@@ -85,8 +85,7 @@ def _write(tag: str, builder: Environment, folder: Path) -> None:
     defined = cross_options(builder) | (_CORE if elsewhere else {})
     options += [f"-Ccmake.define.{key}={value}" for key, value in defined.items()]
     if elsewhere:
-        shells = ";neml2_plugin" if tag.startswith("win") else ""
-        options.append(f"-Cbuild.targets=neml2_capi{shells}")
+        options.append("-Cbuild.targets=neml2_capi;neml2_plugin")
     command: Command = [builder.python, "-m", "pip", "wheel", *options, ROOT]
     variables = {
         **zig_variables(builder, PLATFORMS[tag]),

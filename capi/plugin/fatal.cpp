@@ -10,7 +10,7 @@
 #include "capi/base/error.h"
 #include "capi/plugin/material.h"
 
-#if !defined(_WIN32)
+#if defined(__linux__)
 // Abaqus brings two of these; a text is followed by its length, behind all arguments.
 extern "C" {
 __attribute__((weak)) void stdb_abqerr_(const int* lop, const char* string, const int* integers, const double* reals,
@@ -32,7 +32,7 @@ namespace {
 
 // Reports by Abaqus/Standard or Explicit. False if this is another host.
 bool report([[maybe_unused]] int severity, [[maybe_unused]] char* message) noexcept {
-#if defined(_WIN32)
+#if !defined(__linux__)
   return false;
 #else
   const auto by_host = stdb_abqerr_ ? stdb_abqerr_ : xplb_abqerr_;
@@ -49,7 +49,7 @@ bool report([[maybe_unused]] int severity, [[maybe_unused]] char* message) noexc
 
 // Ends the analysis by the host that report() reports to.
 void leave() noexcept {
-#if !defined(_WIN32)
+#if defined(__linux__)
   stdb_abqerr_ ? xit_() : xplb_exit_();
 #endif
 }

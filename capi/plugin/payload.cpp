@@ -2,6 +2,9 @@
 
 #if defined(_WIN32)
 #include <windows.h>
+#elif defined(__APPLE__)
+#include <dlfcn.h>
+#include <mach-o/loader.h>
 #else
 #include <link.h>
 #endif
@@ -44,6 +47,21 @@ const Head* find() {
   const IMAGE_SECTION_HEADER* section = IMAGE_FIRST_SECTION(headers);
   for (int i = 0; i < headers->FileHeader.NumberOfSections; ++i, ++section)
     if (const Head* head = head_at(base + section->VirtualAddress, section->Misc.VirtualSize)) return head;
+  return nullptr;
+}
+#elif defined(__APPLE__)
+const Head* find() {
+  Dl_info library;
+  if (!dladdr(MAGIC, &library)) return nullptr;
+  const auto* header = static_cast<const mach_header_64*>(library.dli_fbase);
+  const auto* command = reinterpret_cast<const load_command*>(header + 1);
+  for (std::uint32_t i = 0; i < header->ncmds; ++i) {
+    const auto* segment = reinterpret_cast<const segment_command_64*>(command);
+    if (command->cmd == LC_SEGMENT_64 && std::strcmp(segment->segname, "__NEML2") == 0)
+      // A library begins at the address 0.
+      return head_at(reinterpret_cast<const char*>(header) + segment->vmaddr, segment->filesize);
+    command = reinterpret_cast<const load_command*>(reinterpret_cast<const char*>(command) + command->cmdsize);
+  }
   return nullptr;
 }
 #else

@@ -1,4 +1,4 @@
-// Segment of the ELF file, or section of the DLL, that `neml2-capi plugin` added to this library, and that is mapped with it.
+// Segment of the file of Linux or macOS, or section of the DLL, that `neml2-capi plugin` added to this library, and that is mapped with it.
 #pragma once
 
 #include <string_view>

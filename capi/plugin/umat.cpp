@@ -256,8 +256,5 @@ extern "C" EXPORTED void umat_(double* stress, double* statev, double* ddsdde, d
   }
 }
 
-#if defined(_WIN32)
-// As Intel's Fortran spells it for Abaqus, and others do.
-extern "C" EXPORTED decltype(umat_) UMAT __attribute__((alias("umat_")));
-extern "C" EXPORTED decltype(umat_) umat __attribute__((alias("umat_")));
-#endif
+ALSO_NAMED(umat_, UMAT)
+ALSO_NAMED(umat_, umat)

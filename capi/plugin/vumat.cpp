@@ -172,7 +172,5 @@ extern "C" EXPORTED void vumat_(const int* nblock, const int* ndir, const int* n
   }
 }
 
-#if defined(_WIN32)
-extern "C" EXPORTED decltype(vumat_) VUMAT __attribute__((alias("vumat_")));
-extern "C" EXPORTED decltype(vumat_) vumat __attribute__((alias("vumat_")));
-#endif
+ALSO_NAMED(vumat_, VUMAT)
+ALSO_NAMED(vumat_, vumat)

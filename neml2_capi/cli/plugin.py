@@ -12,7 +12,10 @@ from neml2_capi.plugin import HOSTS, make
 
 @click.command("plugin")
 @click.argument("paths", metavar="ARTIFACT...", type=options.FilePath(), nargs=-1, required=True)
-@options.output("lib<name>.so, or <name>.dll for Windows; a single material has its name.")
+@options.output(
+    "lib<name>.so, <name>.dll for Windows, lib<name>.dylib for macOS; a single material has its "
+    "name."
+)
 @click.option(
     "--mapping",
     "mappings",
@@ -25,16 +28,18 @@ from neml2_capi.plugin import HOSTS, make
 @click.option("--host", type=click.Choice(HOSTS), default=None, help="By default as it behaves.")
 @click.option(
     "--system",
-    type=click.Choice(["linux", "windows"]),
+    type=click.Choice(["linux", "windows", "macos"]),
     default=None,
-    help="What will load it: Windows if the output ends in .dll, else this system.",
+    help="What will load it; by default as the output ends, or this system.",
 )
 @click.option(
     "--shell",
+    "shells",
     type=options.FilePath(dir_okay=False),
     metavar="WHEEL",
-    default=None,
-    help="The wheel of neml2_capi for Windows, of which a plug-in for it is made elsewhere.",
+    multiple=True,
+    help="The wheel of neml2_capi for Windows or macOS, of which a plug-in for it is made "
+    "elsewhere. Of two for macOS, the file is for both processors.",
 )
 @click.option("--packages", is_flag=True, help="The packages too, even if kernels do all.")
 def plugin_command(
@@ -43,7 +48,7 @@ def plugin_command(
     mappings: tuple[Path, ...],
     host: str | None,
     system: str | None,
-    shell: Path | None,
+    shells: tuple[Path, ...],
     packages: bool,
 ) -> None:
     """Make one shared object for the programs that load a user material.
@@ -59,7 +64,7 @@ def plugin_command(
         host=host or "",
         packages=packages,
         system=system or "",
-        shell=shell,
+        shell=shells or None,
     )
     for line in told:
         click.echo(line)

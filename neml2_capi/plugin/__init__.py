@@ -28,10 +28,12 @@ from neml2_capi.artifact.targets import SYSTEM
 from neml2_capi.kernels.folder import KernelError, read_metadata, system_of
 from neml2_capi.kernels.packed import files_of, kernels_alone, packed
 from neml2_capi.model import Model
+from neml2_capi.plugin import dylib
 from neml2_capi.plugin.bounds import numbers
+from neml2_capi.plugin.dylib import universal
 from neml2_capi.plugin.elf import with_segment
 from neml2_capi.plugin.pe import with_section
-from neml2_capi.plugin.shell import provider_of, shell_of
+from neml2_capi.plugin.shell import provider_of, shells_of
 from neml2_capi.umat.file import check, read
 from neml2_capi.umat.guess import guess, in_double
 from neml2_capi.umat.properties import HOSTS, Mapping, PluginError
@@ -56,7 +58,7 @@ def make(
     host: str = "",
     packages: bool = False,
     system: str = "",
-    shell: str | os.PathLike[str] | None = None,
+    shell: Paths | None = None,
 ) -> list[str]:
     """Write the plug-in of an artifact, or of several.
 
@@ -65,8 +67,8 @@ def make(
     artifact : path or sequence of paths
         Its folder, or several folders.
     output
-        The library to write, lib<name>.so, or <name>.dll for Windows; a single material has its
-        name.
+        The library to write, lib<name>.so, <name>.dll for Windows or lib<name>.dylib for macOS; a
+        single material has its name.
     mapping : path or sequence of paths, optional
         The mapping file, which `neml2-capi umat` drafts, or one for each artifact; by default they
         are as drafted. Each of several materials has the name of its mapping file, or else of its
@@ -77,11 +79,11 @@ def make(
     packages
         Whether the packages go in although kernels do all.
     system : str
-        What will load it, "linux" or "windows"; by default what the ending of the output tells, or
-        this system.
-    shell : path, optional
+        What will load it, "linux", "windows" or "macos"; by default what the ending of the output
+        tells, or this system.
+    shell : path or sequence of paths, optional
         For another system than this one: the wheel of neml2_capi for it, which holds the library
-        that the artifact is added to.
+        that the artifact is added to. Of two wheels for macOS, the file is for both processors.
 
     Returns
     -------
@@ -91,7 +93,8 @@ def make(
     Raises
     ------
     PluginError
-        A mapping does not fit its artifact, or is unclear, or two materials have one name.
+        A mapping does not fit its artifact, or is unclear, or two materials have one name; there is
+        no shell or no kernels for the system.
     FatalError
         The output is inside the installed package.
     """
@@ -105,15 +108,15 @@ def make(
             "name another file, or leave the system out."
         )
     if system != SYSTEM and packages:
-        raise PluginError("Packages are Linux's: a plug-in for Windows holds kernels alone.")
-    base = shell_of(system, shell)
+        raise PluginError(f"Packages are Linux's: a plug-in for {system} holds kernels alone.")
+    shells = shells_of(system, [] if shell is None else _several(shell))
     files: list[Path | None] = [None] * len(roots) if mapping is None else [*_several(mapping)]
     if not roots or len(files) != len(roots):
         raise PluginError(
             f"There are {len(roots)} artifacts and {len(files)} mapping files: give one for each, "
             "in the same order."
         )
-    names = [output.stem.removeprefix("lib")] if system == "linux" else [output.stem]
+    names = [output.stem if system == "windows" else output.stem.removeprefix("lib")]
     if len(roots) > 1:
         names = [root.resolve().name for root in roots]
     materials = []
@@ -143,14 +146,29 @@ def make(
     mappings = json.dumps(documents)
     parts = (mappings.encode(), b"".join(archives), provider_of(system))
     head = _MAGIC + struct.pack("<3Q", *map(len, parts))
+    content = head + b"".join(parts)
+    if len(materials) > 1:  # a behaviour of MGIS is one material
+        bounds = {}
     # A running host may have the file of before mapped: that one stays whole.
     with written(output, "the plug-in", executable=True) as stream:
-        content = head + b"".join(parts)
-        if system == "windows":
-            stream.write(with_section(base, content))
-        else:  # a behaviour of MGIS is one material
-            stream.write(with_segment(base, content, bounds if len(materials) == 1 else None))
+        stream.write(_library(system, shells, content, output.name, bounds))
     return list(_told(materials, output))
+
+
+def _library(
+    system: str, shells: Sequence[bytes], content: bytes, name: str, numbers: dict[str, float]
+) -> bytes:
+    """The file: shells with the content."""
+    if system == "windows":
+        return with_section(shells[0], content)
+    if system == "linux":
+        return with_segment(shells[0], content, numbers)
+    try:
+        return universal([dylib.with_segment(shell, content, name, numbers) for shell in shells])
+    except ValueError as error:
+        raise PluginError(
+            f"--shell has to name wheels for macOS, one for each processor: {error}."
+        ) from error
 
 
 def _guessed(model: Model) -> Mapping:

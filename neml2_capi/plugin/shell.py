@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import os
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from neml2_capi._ffi.library import library_path, version
 from neml2_capi.artifact.targets import SYSTEM
 from neml2_capi.umat.properties import PluginError
 
-_FILES = {"linux": "libneml2_plugin.so", "windows": "neml2_plugin.dll"}
-_TAGS = {"linux": "manylinux_2_17_x86_64", "windows": "win_amd64"}
+_FILES = {
+    "linux": "libneml2_plugin.so",
+    "windows": "neml2_plugin.dll",
+    "macos": "neml2_plugin.dylib",
+}
+_TAGS = {
+    "linux": "manylinux_2_17_x86_64",
+    "windows": "win_amd64",
+    "macos": "macosx_11_0_arm64, or macosx_10_15_x86_64, or of both",
+}
 
 
-def shell_of(system: str, given: str | os.PathLike[str] | None) -> bytes:
-    """The shell for a system, from what was given: a wheel, or the shell itself.
+def shells_of(system: str, given: Sequence[str | os.PathLike[str]]) -> list[bytes]:
+    """The shells for a system, from what was given: wheels, or the shells themselves.
 
-    PluginError if there is none.
+    Several are for several processors, which macOS has in one file. PluginError if there is none.
     """
-    if system not in _FILES:
-        raise PluginError(f"There are no plug-ins for {system}: they are for Linux and Windows.")
     name = _FILES[system]
-    if given is not None:
-        return _in_wheel(Path(given), name) if Path(given).suffix == ".whl" else _read(Path(given))
+    if len(given) > 1 and system != "macos":
+        raise PluginError(f"A plug-in for {system} is of one wheel: name one with --shell.")
+    if given:
+        paths = [Path(each) for each in given]
+        return [_in_wheel(p, name) if p.suffix == ".whl" else _read(p) for p in paths]
     if system != SYSTEM:
         raise PluginError(
             f"A plug-in for {system} is made of the wheel for it: python3 -m pip download "
@@ -33,7 +43,7 @@ def shell_of(system: str, given: str | os.PathLike[str] | None) -> bytes:
     shell = Path(library_path()).with_name(name)
     if not shell.is_file():
         raise PluginError(f"There is no {shell}: install the wheel of neml2_capi.")
-    return shell.read_bytes()
+    return [shell.read_bytes()]
 
 
 def provider_of(system: str) -> bytes:

@@ -36,7 +36,7 @@ from tools.platforms import (
     zig,
     zig_variables,
 )
-from tools.process import Failure
+from tools.process import Command, Failure
 from tools.wheel import built_wheel, source_distribution
 
 pytestmark = pytest.mark.native
@@ -295,6 +295,54 @@ def test_a_wheel_for_another_system_exports_our_functions_alone(tag: str, tmp_pa
     listed = (ROOT / "capi" / "abi" / "neml2_capi.map").read_text()
     assert exported(file) == set(re.findall(r"^ +(neml2_\w+);$", listed, re.MULTILINE))
     assert file.stat().st_size <= SIZES[tag]
+
+
+# delocate asks for Apple's tools; LLVM's know no -m: parentheses are part of a name.
+_OTOOL = """#!/bin/bash
+words=(); for word in "$@"; do [ "$word" = -m ] || words+=("$word"); done
+exec llvm-otool-14 "${words[@]}"
+"""
+
+
+@pytest.mark.everything("cross-compiles the core")
+@pytest.mark.parametrize("tag", [tag for tag in ELSEWHERE if tag.startswith("macos")])
+def test_delocate_finds_that_a_wheel_needs_macos_alone(tag: str, tmp_path: Path) -> None:
+    """It reads all libraries and kernels: what they need, their processor, the oldest macOS."""
+    if not shutil.which("llvm-otool-14") or not shutil.which("llvm-lipo-14"):
+        pytest.skip("llvm-otool-14 is not installed: apt-get install llvm-14")
+    (tmp_path / "otool").write_text(_OTOOL)
+    (tmp_path / "otool").chmod(0o755)
+    (tmp_path / "lipo").symlink_to(str(shutil.which("llvm-lipo-14")))
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    builder, wheel = cross_environment(), platform_wheel(tag)
+    architecture = tag.removeprefix("macosx_").split("_", 2)[2]
+
+    def printed(*command: str | Path) -> str:
+        done = subprocess.run(
+            command, env={**os.environ, "PATH": path}, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    needed = printed(builder.program("delocate-listdeps"), "--all", wheel)
+    assert needed.split() == ["/usr/lib/libSystem.B.dylib"]
+    options = ("--require-archs", architecture, "-w", tmp_path / "fixed", wheel)
+    printed(builder.program("delocate-wheel"), *options)
+    assert [file.name for file in (tmp_path / "fixed").iterdir()] == [wheel.name]
+
+
+@pytest.mark.everything("cross-compiles the core")
+@pytest.mark.parametrize("tag", [tag for tag in ELSEWHERE if tag.startswith("win")])
+def test_delvewheel_finds_that_a_wheel_needs_windows_alone(tag: str) -> None:
+    program = cross_environment().program("delvewheel")
+    command: Command = [program, "show", "--analyze-existing", platform_wheel(tag)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    copied, _, present = done.stdout.partition("are assumed to be present")
+    assert copied.split("copied into the wheel.")[1].split()[0] == "None"
+    needed = set(re.findall(r"^ +(\S+)[.]dll$", present, re.MULTILINE))
+    assert "kernel32" in needed
+    assert all(name.startswith("api-ms-win-crt-") for name in needed - {"kernel32"})
 
 
 def test_a_wheel_exports_our_functions_alone(tag: str, package: Path) -> None:

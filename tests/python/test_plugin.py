@@ -334,7 +334,6 @@ def test_a_mistake_in_the_mapping_is_told(tmp_path: Path, old: str, new: str, me
         ("steel.dll", "linux", "has the ending of windows, and the plug-in is for linux"),
         ("steel.so", "windows", "has the ending of linux"),
         ("steel.dylib", "linux", "has the ending of macos"),
-        ("steel.dylib", "", "no plug-ins for macos: they are for Linux and Windows"),
     ],
 )
 def test_an_ending_of_another_system_is_refused(
