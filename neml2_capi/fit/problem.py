@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,15 +71,17 @@ class Problem:
             The model does not converge where the search begins.
         """
         check_is_model(model)
-        self.model, self.experiments = model, list(experiments)
+        listed = isinstance(experiments, Iterable) and not isinstance(experiments, Experiment)
+        self.model, self.experiments = model, list(experiments) if listed else []
         if not self.experiments or not all(isinstance(e, Experiment) for e in self.experiments):
             raise wrong("experiments", "must be a list of Experiment, of one at least")
-        if not parameters:
-            raise wrong("parameters", "must name one parameter at least")
-        given = {
-            name: value if isinstance(value, Parameter) else Parameter(float(value))
-            for name, value in parameters.items()
-        }
+        if not isinstance(parameters, Mapping) or not parameters:
+            raise wrong("parameters", "must name one parameter at least, and where it begins")
+        given = {}
+        for name, value in parameters.items():
+            if not isinstance(value, (Parameter, int, float, np.number)):
+                raise wrong(str(name), f"is {value!r}; expected a number, or a Parameter")
+            given[name] = value if isinstance(value, Parameter) else Parameter(float(value))
         for name in given:
             variable = model.parameters[model.parameters.resolve(name)]
             if variable.point_shape:
@@ -367,7 +369,7 @@ class Problem:
         progress
             Whether a bar is shown; by default on a terminal.
         options
-            Others of scipy's function.
+            Others of scipy's function, `max_nfev=50` for example.
 
         Returns
         -------
@@ -377,11 +379,12 @@ class Problem:
         Raises
         ------
         FatalError
-            scipy is not installed, has no such method, or no search came to an end.
+            scipy is not installed, has no such method or option, or no search came to an end.
         """
-        check_method(method)
-        if not isinstance(starts, int) or starts < 1:
-            raise wrong("starts", f"must be 1 at least; got {starts!r}")
+        check_method(method, options)
+        for name, number, least in (("starts", starts, 1), ("seed", seed, 0)):
+            if not isinstance(number, int) or number < least:
+                raise wrong(name, f"must be a whole number, {least} at least; got {number!r}")
         places = np.concatenate([[self.space.start], self.space.sampled(starts - 1, seed)])
         found: list[Search] = []
         with Workers(executor) as workers, bar(starts, 0, "start", progress) as shown:

@@ -11,6 +11,9 @@ import numpy as np
 from neml2_capi.driver.arguments import wrong
 from neml2_capi.fit.experiment import Experiment
 
+#: Of the range of what is prescribed: how far repeated tests may be apart.
+_APART = 0.05
+
 
 def averaged(experiments: Sequence[Experiment], name: str = "") -> Experiment:
     """One experiment of several that repeat one test: the mean, with its standard deviation.
@@ -32,16 +35,22 @@ def averaged(experiments: Sequence[Experiment], name: str = "") -> Experiment:
     Raises
     ------
     FatalError
-        There are fewer than two, or they are not of one kind.
+        There are fewer than two, or they are not of one kind: at the same times they prescribe the
+        same, to a twentieth of its range.
     """
     tests = list(experiments)
     if len(tests) < 2:
         raise wrong("experiments", "must be two at least, to have a mean and a scatter")
     first = tests[0]
     for each in tests[1:]:
-        same = each.control == first.control and each.measured.keys() == first.measured.keys()
+        same = all(
+            getattr(each, parts).keys() == getattr(first, parts).keys()
+            for parts in ("prescribed", "measured")
+        )
+        same &= each.control == first.control
         if not same:
             raise wrong("experiments", f"{first.name!r} and {each.name!r} measure different things")
+        _check_path(first, each)
     means, scatters = {}, []
     for part in first.measured:
         rows = []
@@ -65,3 +74,18 @@ def averaged(experiments: Sequence[Experiment], name: str = "") -> Experiment:
     scatter = np.maximum(np.where(np.isfinite(scatter), scatter, typical), 0.1 * typical)
     mean: dict[str, Any] = {first.seen: means}
     return replace(first, name=name or first.name, deviation=scatter, **mean)
+
+
+def _check_path(first: Experiment, other: Experiment) -> None:
+    """FatalError unless the same is prescribed at the same times, where both have some."""
+    rows = (first.t >= other.t[0]) & (first.t <= other.t[-1])
+    for part, value in first.prescribed.items():
+        apart = np.abs(np.interp(first.t[rows], other.t, other.prescribed[part]) - value[rows])
+        if apart.max(initial=0.0) > _APART * np.ptp(value):
+            row = int(np.argmax(apart))
+            raise wrong(
+                "experiments",
+                f"{first.name!r} and {other.name!r} do not repeat one test: at t = "
+                f"{first.t[rows][row]:g} their {first.control} {part} differs by {apart[row]:.3g}. "
+                "Without t or rate a row takes 1 s, so that tests of other rows run apart",
+            )

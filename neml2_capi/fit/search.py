@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from neml2_capi._ffi.errors import ConvergenceError, FatalError
+from neml2_capi._ffi.errors import ConvergenceError, FatalError, unknown_name
 from neml2_capi._ffi.library import lib
 from neml2_capi.driver.arguments import wrong
 
@@ -17,6 +18,8 @@ Array = NDArray[np.float64]
 
 #: How residuals scatter at first, if that is to be found, and in how many rounds at most.
 _FIRST_SCATTER, _ROUNDS = 0.01, 20
+#: Arguments of scipy's functions that a search gives itself.
+_OURS = ("fun", "x0", "jac", "bounds", "args", "kwargs", "method")
 #: Relative change of the scatter at which it is found.
 _SETTLED = 1e-4
 
@@ -97,23 +100,28 @@ def _once(problem: Any, start: Array, method: str, options: Mapping[str, Any]) -
     return optimize.minimize(function, start, method=method, jac=True, bounds=limits, **options)
 
 
-def check_method(method: Any) -> None:
-    """FatalError if scipy is not installed, or has no such method."""
+def check_method(method: Any, options: Mapping[str, Any]) -> None:
+    """FatalError if scipy is not installed, or has no such method or option."""
     try:
-        from scipy.optimize import show_options
+        from scipy import optimize
     except ImportError:
         raise FatalError(
             "scipy is not installed; install it with: pip install 'neml2_capi[fit]'",
             lib.NEML2_ERROR_UNSUPPORTED,
             "scipy",
         ) from None
-    if method == "least_squares":
-        return
-    try:
-        show_options("minimize", method, disp=False)
-    except (ValueError, AttributeError, TypeError):
-        raise wrong(
-            "method",
-            f"is {method!r}; expected 'least_squares', or a method of scipy.optimize.minimize, "
-            "'L-BFGS-B' for example",
-        ) from None
+    least_squares = isinstance(method, str) and method == "least_squares"
+    if not least_squares:
+        try:
+            optimize.show_options("minimize", method, disp=False)
+        except (ValueError, AttributeError, TypeError):
+            raise wrong(
+                "method",
+                f"is {method!r}; expected 'least_squares', or a method of scipy.optimize.minimize, "
+                "'L-BFGS-B' for example",
+            ) from None
+    function = optimize.least_squares if least_squares else optimize.minimize
+    known = [name for name in signature(function).parameters if name not in _OURS]
+    for name in options:
+        if name not in known:
+            raise unknown_name(f"option of scipy.optimize.{function.__name__}", name, known)

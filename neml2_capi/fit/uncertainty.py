@@ -160,13 +160,15 @@ class LogDensity:
         Raises
         ------
         FatalError
-            It is not known how measurements scatter.
+            It is not known how measurements scatter, or the scatter is not above 0.
         """
         if scatter is None and not problem.has_deviations:
             raise wrong(
                 "scatter",
                 "is needed, since experiments have no deviation: give the fit's, fit.scatter",
             )
+        if scatter is not None and not 0.0 < scatter < np.inf:
+            raise wrong("scatter", f"must be a finite number above 0; got {scatter!r}")
         self.problem = problem
         self._square = 1.0 if scatter is None else float(scatter) ** 2
 
@@ -197,8 +199,19 @@ class LogDensity:
         -------
         tuple
             A number, and an array (k,).
+
+        Raises
+        ------
+        FatalError
+            It is of another shape.
         """
         moved = np.asarray(moved, float)
+        if moved.shape != (len(self.problem.space.names),):
+            raise wrong(
+                "moved",
+                f"has the shape {moved.shape}; expected ({len(self.problem.space.names)},), of "
+                f"{', '.join(self.problem.space.names)}",
+            )
         data, by_data, prior, by_prior = self.problem.losses(moved)
         volume, by_volume = self.problem.space.log_volume(moved)
         value = volume - data / self._square - prior

@@ -215,6 +215,10 @@ def test_repeated_tests_weigh_by_their_scatter(steel: Model) -> None:
     assert np.median(mean.deviation) == pytest.approx(1 / np.sqrt(5), rel=0.3)
     with pytest.raises(FatalError, match="must be two at least"):
         averaged(tests[:1])
+    # Rows that are no times: the second test has half of them.
+    rows = [Experiment.of(f"{n}", strain=STRAIN[::n], stress=stress[::n]) for n in (1, 2)]
+    with pytest.raises(FatalError, match="'1' and '2' do not repeat one test: at t = "):
+        averaged(rows)
 
 
 def test_ordered_parameters_stay_so(steel: Model) -> None:

@@ -158,6 +158,20 @@ def test_methods_and_priors_that_cannot_be_are_named(elastic: Model) -> None:
     for method in ("foo", 3):
         with pytest.raises(FatalError, match=f"method is {method!r}; expected 'least_squares'"):
             task.solve(method)  # type: ignore[arg-type]
+    with pytest.raises(UnknownNameError, match="unknown option of scipy.optimize.least_squares"):
+        task.solve(jac="2-point")
+    with pytest.raises(FatalError, match="seed must be a whole number, 0 at least; got -1"):
+        task.solve(seed=-1)
+    with pytest.raises(FatalError, match="scatter must be a finite number above 0; got 0"):
+        LogDensity(task, 0.0)
+    with pytest.raises(FatalError, match=r"has the shape \(3,\); expected \(1,\), of E"):
+        LogDensity(task, 1.0)(np.ones(3))
+    with pytest.raises(FatalError, match="E is 'x'; expected a number, or a Parameter"):
+        problem(elastic, noisy(), "x")
+    with pytest.raises(FatalError, match="must be a list of Experiment"):
+        Problem(elastic, task.experiments[0], {"E": 1.0})  # type: ignore[arg-type]
+    with pytest.raises(FatalError, match="loss of 'pulled' is empty"):
+        problem(elastic, noisy(), loss=())
     with pytest.raises(FatalError, match="E is moved by its logarithm, and its prior has the mean"):
         problem(elastic, noisy(), Parameter(1.0, log=True, prior=(-1.0, 1.0)))
 
