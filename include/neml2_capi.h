@@ -425,8 +425,8 @@ typedef struct neml2_source {
  *  and a function that returns the whole source. They run on the CPU; ARTIFACT if they are not of this artifact's graphs.
  *  On NEML2_DEVICE_OPENCL a model runs its kernels, which `neml2-capi build-kernels ARTIFACT --target opencl` writes as
  *  text; they are compiled here, and kept in the user's folder of caches. Its inputs, parameters and results are arrays
- *  of the host. What text does not give is UNSUPPORTED when it is asked for: derivatives with respect to parameters, the
- *  residual history, line searches, convergence = batch.
+ *  of the host. What text does not give is UNSUPPORTED when it is asked for: the residual history, line searches,
+ *  convergence = batch.
  *  With a strain measure the model has an input `deformation_gradient` (3, 3), F, in place of the law's strain, and two
  *  more outputs: the law's strain, which becomes its history, and the stress of the stress measure. All else is the
  *  law's, its own stress T too, in axes that do not turn. Derivatives by the strain become derivatives by F: of the

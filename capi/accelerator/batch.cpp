@@ -55,16 +55,18 @@ void for_each_tile(std::int64_t points, int threads, const OfTile& of_tile) {
   threads::run(tiles, static_cast<int>(std::min<std::int64_t>(threads - 1, points / worthwhile)));
 }
 
-// Derivatives of all outputs by all inputs, as the device has them.
+// Derivatives of all outputs by all inputs, or all parameters, as the device has them.
 template <class Real>
 class Tangent {
  public:
-  Tangent(const model::Model& model, const Real* all, std::int64_t points)
+  Tangent(const model::Model& model, const Sizes& sizes, Kind kind, const Real* all, std::int64_t points)
       : model_(model),
         all_(all),
         points_(points),
+        width_(sizes.columns),
         outputs_(offsets_of(model.variables(Kind::output))),
-        inputs_(offsets_of(model.variables(Kind::input))) {}
+        by_(columns_of(model, sizes, kind)),
+        kind_(kind) {}
 
   // Writes a derivative of these points, as rows.
   void write_block(const model::Derivative& of, std::int64_t begin, std::int64_t end, Real* rows) const {
@@ -79,24 +81,24 @@ class Tangent {
 
   // Products with tangents of the inputs, by output.
   Vector<Tensor> jvp(const Vector<Tensor>& tangents) const { return products(Kind::output, tangents); }
-  // Products with cotangents of the outputs, by input.
-  Vector<Tensor> vjp(const Vector<Tensor>& cotangents) const { return products(Kind::input, cotangents); }
+  // Products with cotangents of the outputs, by input or parameter.
+  Vector<Tensor> vjp(const Vector<Tensor>& cotangents) const { return products(kind_, cotangents); }
 
  private:
   struct Size {
     std::int64_t rows, columns;
   };
   Size size_of(const model::Derivative& of) const {
-    return {outputs_[of.output + 1] - outputs_[of.output], inputs_[of.input + 1] - inputs_[of.input]};
+    return {outputs_[of.output + 1] - outputs_[of.output], by_[of.input + 1] - by_[of.input]};
   }
   const Real* entry(const model::Derivative& of, std::int64_t row, std::int64_t column) const {
-    return all_ + ((outputs_[of.output] + row) * inputs_.back() + inputs_[of.input] + column) * points_;
+    return all_ + ((outputs_[of.output] + row) * width_ + by_[of.input] + column) * points_;
   }
 
   Vector<Tensor> products(Kind kind, const Vector<Tensor>& given) const {
-    const bool transposed = kind == Kind::input;
+    const bool transposed = kind == kind_;
     Vector<Tensor> made(model_.variables(kind).size());
-    for (const model::Derivative& of : model_.derivatives(Kind::input).all()) {
+    for (const model::Derivative& of : model_.derivatives(kind_).all()) {
       const std::size_t to = transposed ? of.input : of.output, from = transposed ? of.output : of.input;
       const Size size = size_of(of);
       const std::int64_t n = transposed ? size.columns : size.rows, m = transposed ? size.rows : size.columns;
@@ -116,25 +118,27 @@ class Tangent {
 
   const model::Model& model_;
   const Real* all_;
-  std::int64_t points_;
-  Vector<std::int64_t> outputs_, inputs_;
+  std::int64_t points_, width_;
+  Vector<std::int64_t> outputs_, by_;
+  Kind kind_;
 };
 
 }  // namespace
 
-Sizes::Sizes(const model::Model& model)
+Sizes::Sizes(const model::Model& model, bool by_parameters)
     : real(model.dtype()),
       inputs(size_of(model.variables(Kind::input))),
       parameters(size_of(model.variables(Kind::parameter))),
-      outputs(size_of(model.variables(Kind::output))) {}
+      outputs(size_of(model.variables(Kind::output))),
+      columns(inputs + (by_parameters ? parameters : 0)) {}
 
 std::int64_t Sizes::largest_per_point(bool with_tangent) const {
-  return std::max({inputs, parameters, outputs, with_tangent ? outputs * inputs : 1}) * itemsize(real);
+  return std::max({inputs, parameters, outputs, with_tangent ? outputs * columns : 1}) * itemsize(real);
 }
 
 std::int64_t Sizes::bytes_per_point(bool with_tangent) const {
   constexpr std::int64_t reports = 2 * sizeof(std::int32_t) + 2 * sizeof(double);
-  return (inputs + parameters + outputs + (with_tangent ? outputs * inputs : 0)) * itemsize(real) + reports;
+  return (inputs + parameters + outputs + (with_tangent ? outputs * columns : 0)) * itemsize(real) + reports;
 }
 
 Vector<std::int64_t> offsets_of(const std::vector<Variable>& variables) {
@@ -163,7 +167,15 @@ void run_law(graph::DeviceQueue& queue, std::int64_t points, const LawMemory& me
                });
 }
 
-bool needs_tangent(const model::Request& request) { return request.blocks || request.jvps || request.adjoints; }
+bool needs_tangent(const model::Request& request) {
+  return request.blocks || request.jvps || request.adjoints || request.by_parameters();
+}
+
+Vector<std::int64_t> columns_of(const model::Model& model, const Sizes& sizes, Kind kind) {
+  Vector<std::int64_t> columns = offsets_of(model.variables(kind));
+  for (std::int64_t& column : columns) column += kind == Kind::parameter ? sizes.inputs : 0;
+  return columns;
+}
 
 void Batch::reserve(Array& array, std::int64_t bytes) {
   if (bytes <= array.bytes) return;
@@ -201,7 +213,7 @@ void Batch::begin(const model::Bindings& bindings, const model::Plan& plan, std:
   reserve(inputs_, std::max(sizes_.inputs * points * item, least));
   reserve(parameters_, std::max(sizes_.parameters * values * item, least));
   reserve(outputs_, sizes_.outputs * points * item);
-  if (with_tangent_) reserve(tangent_, std::max(sizes_.outputs * sizes_.inputs * points * item, least));
+  if (with_tangent_) reserve(tangent_, std::max(sizes_.outputs * sizes_.columns * points * item, least));
   reserve(reports_, 2 * points * static_cast<std::int64_t>(sizeof(std::int32_t)));
   reserve(norms_, 2 * points * static_cast<std::int64_t>(sizeof(double)));
   with_scalar(sizes_.real, [&]<class Real>(Real*) {
@@ -218,7 +230,7 @@ void Batch::begin(const model::Bindings& bindings, const model::Plan& plan, std:
           vary, settings);
   queue_->download(outputs_.host.get(), *outputs_.memory, sizes_.outputs * points * item);
   if (with_tangent_)
-    queue_->download(tangent_.host.get(), *tangent_.memory, sizes_.outputs * sizes_.inputs * points * item);
+    queue_->download(tangent_.host.get(), *tangent_.memory, sizes_.outputs * sizes_.columns * points * item);
   queue_->download(reports_.host.get(), *reports_.memory, 2 * points * static_cast<std::int64_t>(sizeof(std::int32_t)));
   queue_->download(norms_.host.get(), *norms_.memory, 2 * points * static_cast<std::int64_t>(sizeof(double)));
   queue_->flush();
@@ -258,7 +270,7 @@ model::Derived Batch::end(const model::Bindings& bindings, int threads, model::C
   const auto& outputs = model_.variables(Kind::output);
   const Vector<std::int64_t> offsets = offsets_of(outputs);
   return with_scalar(sizes_.real, [&]<class Real>(Real*) {
-    Vector<Real*> rows, blocks;
+    Vector<Real*> rows, blocks, parameter_blocks;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       Tensor& value = chunk.values[model_.values_of(Kind::output)[i]];
       value = Tensor::empty(outputs[i].dtype, Dims{points}.then(outputs[i].point_shape));
@@ -266,12 +278,18 @@ model::Derived Batch::end(const model::Bindings& bindings, int threads, model::C
     }
     model::Derived derived;
     const auto& derivatives = model_.derivatives(Kind::input).all();
-    for (std::size_t i = 0; i < derivatives.size() && any_bound(bindings.blocks); ++i) {
-      const Variable& block = derivatives[i].block;
-      derived[Part::block].push_back(Tensor::empty(block.dtype, {points, block.point_shape.product()}));
-      blocks.push_back(derived[Part::block].back().data_as<Real>());
-    }
-    const Tangent<Real> tangent(model_, tangent_.as<const Real>(), points);
+    const auto& by_parameters = model_.derivatives(Kind::parameter).all();
+    const auto make = [&](Part part, const auto& pairs, Vector<Real*>& made) {
+      for (std::size_t i = 0; i < pairs.size() && any_bound(bindings.of(part)); ++i) {
+        const Variable& block = pairs[i].block;
+        derived[part].push_back(Tensor::empty(block.dtype, {points, block.point_shape.product()}));
+        made.push_back(derived[part].back().template data_as<Real>());
+      }
+    };
+    make(Part::block, derivatives, blocks);
+    make(Part::parameter_block, by_parameters, parameter_blocks);
+    const Tangent<Real> tangent(model_, sizes_, Kind::input, tangent_.as<const Real>(), points),
+        of_parameters(model_, sizes_, Kind::parameter, tangent_.as<const Real>(), points);
     for_each_tile(points, threads, [&](std::int64_t begin, std::int64_t end) {
       for (std::size_t i = 0; i < rows.size(); ++i) {
         const std::int64_t n = offsets[i + 1] - offsets[i];
@@ -280,6 +298,8 @@ model::Derived Batch::end(const model::Bindings& bindings, int threads, model::C
           for (std::int64_t p = begin; p < end; ++p) rows[i][p * n + c] = from[c * points + p];
       }
       for (std::size_t i = 0; i < blocks.size(); ++i) tangent.write_block(derivatives[i], begin, end, blocks[i]);
+      for (std::size_t i = 0; i < parameter_blocks.size(); ++i)
+        of_parameters.write_block(by_parameters[i], begin, end, parameter_blocks[i]);
     });
     if (!with_tangent_) return derived;
     const auto given = [&](Part part) {
@@ -287,6 +307,8 @@ model::Derived Batch::end(const model::Bindings& bindings, int threads, model::C
     };
     if (any_bound(bindings.jvps)) derived[Part::jvp] = tangent.jvp(given(Part::tangent));
     if (any_bound(bindings.adjoints)) derived[Part::adjoint] = tangent.vjp(given(Part::cotangent));
+    if (any_bound(bindings.parameter_adjoints))
+      derived[Part::parameter_adjoint] = of_parameters.vjp(given(Part::cotangent));
     return derived;
   });
 }

@@ -11,10 +11,11 @@ namespace neml2_capi::accelerator {
 
 // Numbers of a point, and their type.
 struct Sizes {
-  explicit Sizes(const model::Model& model);
+  // The tangent of a text has columns of the inputs, and of the parameters behind them if it is `by_parameters`.
+  explicit Sizes(const model::Model& model, bool by_parameters = false);
 
   DType real;
-  std::int64_t inputs = 0, parameters = 0, outputs = 0;
+  std::int64_t inputs = 0, parameters = 0, outputs = 0, columns = 0;
 
   // Bytes that a point takes in all arrays, and in the largest one.
   std::int64_t bytes_per_point(bool with_tangent) const;
@@ -22,6 +23,9 @@ struct Sizes {
 };
 
 bool needs_tangent(const model::Request& request);
+
+// Returns the first column in the tangent of each variable that derivatives are by, and the end of the last.
+Vector<std::int64_t> columns_of(const model::Model& model, const Sizes& sizes, model::Kind kind);
 
 // Returns the first component of each variable, and the number of all.
 Vector<std::int64_t> offsets_of(const std::vector<model::Variable>& variables);

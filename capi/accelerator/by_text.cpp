@@ -22,17 +22,20 @@ namespace {
 using model::Kind;
 using model::Options;
 
-std::filesystem::path place_of(const artifact::Metadata& metadata, const graph::Driver& driver) {
-  return artifact::kernels_folder(metadata.leaf) / driver.text();
+std::filesystem::path place_of(const artifact::Metadata& metadata, const graph::Driver& driver, bool by_parameters) {
+  const std::filesystem::path name = driver.text();
+  const std::string further = by_parameters ? "_by_parameters" : "";
+  return artifact::kernels_folder(metadata.leaf) / (name.stem().string() + further + name.extension().string());
 }
 
-constexpr std::string_view values_alone = ", values alone";  // at the end of a first line
+// At the end of a first line.
+constexpr std::string_view values_alone = ", values alone", and_parameters = ", by parameters";
 
 // Returns the text of a model, whose first line must name the model: a text has the sizes of arrays in it, and would
 // reach beyond the arrays of another model.
-std::string text_of(const model::Model& model, const Sizes& sizes, const graph::Driver& driver) {
+std::string text_of(const model::Model& model, const Sizes& sizes, const graph::Driver& driver, bool by_parameters) {
   const artifact::Metadata& metadata = model.metadata();
-  const std::filesystem::path place = place_of(metadata, driver);
+  const std::filesystem::path place = place_of(metadata, driver, by_parameters);
   std::optional<std::string> text = archive::read(place);
   const auto refuse = [&](std::int32_t status, const std::string& problem) {
     throw Error(status, driver.text(),
@@ -40,12 +43,15 @@ std::string text_of(const model::Model& model, const Sizes& sizes, const graph::
   };
   if (!text)
     refuse(NEML2_ERROR_UNSUPPORTED,
-           join("The artifact has no kernels in the language of the device: there is no ", place.string()));
+           join("The artifact has no kernels in the language of the device",
+                by_parameters ? " that derive with respect to parameters" : "", ": there is no ", place.string()));
   const std::string expected =
       join("// neml2_capi 3: ", sizes.inputs, " inputs, ", sizes.parameters, " parameters, ", sizes.outputs,
            " outputs, ", name_of(sizes.real), ", metadata ", archive::crc32(archive::read(metadata.file).value_or("")));
   const std::string_view first = std::string_view(*text).substr(0, text->find('\n'));
-  if (first != expected && first != join(expected, values_alone))
+  const bool fits = by_parameters ? first == join(expected, and_parameters)
+                                  : first == expected || first == join(expected, values_alone);
+  if (!fits)
     refuse(NEML2_ERROR_ARTIFACT,
            join("The kernels in ", place.string(), " are not of this model: the first line is not '", expected, "'"));
   return *std::move(text);
@@ -65,18 +71,35 @@ void require_one_type(const model::Model& model) {
 }  // namespace
 
 bool has_text(const artifact::Metadata& metadata, const graph::Driver& driver) {
-  return archive::is_file(place_of(metadata, driver));
+  return archive::is_file(place_of(metadata, driver, false));
 }
 
 ByText::ByText(const model::Model& model, Device device)
-    : model_(model), name_(device.str()), compiled_(model.metadata()), writer_(model), sizes_(model) {
+    : model_(model),
+      name_(device.str()),
+      device_(device),
+      then_(model.metadata()),
+      writer_(model),
+      compiled_{Sizes(model), nullptr} {
   const graph::Driver& driver = graph::driver_of(device);
-  const std::string text = text_of(model, sizes_, driver);
+  const std::string text = text_of(model, compiled_.sizes, driver, false);
   derives_ = !text.substr(0, text.find('\n')).ends_with(values_alone);
   require_one_type(model);
-  device_ = driver.open(device);
+  open_ = driver.open(device);
   require_same_process();
-  program_ = program_of(*device_, with_kernels(text, sizes_.real));
+  compiled_.program = program_of(*open_, with_kernels(text, compiled_.sizes.real));
+}
+
+const ByText::Compiled& ByText::compiled(bool by_parameters) const {
+  if (!by_parameters) return compiled_;
+  const std::lock_guard lock(compiling_);
+  if (!by_parameters_) {
+    const Sizes sizes(model_, true);
+    const std::string text = text_of(model_, sizes, graph::driver_of(device_), true);
+    require_same_process();
+    by_parameters_ = Compiled{sizes, program_of(*open_, with_kernels(text, sizes.real))};
+  }
+  return *by_parameters_;
 }
 
 ByText::~ByText() = default;
@@ -86,12 +109,11 @@ bool ByText::gives(const model::Request& request, const Options& options) const 
     throw Error(NEML2_ERROR_UNSUPPORTED, subject,
                 join("The kernels on ", name_, " do not ", what, ". ", remedy, ", or open the model on the CPU."));
   };
-  if (request.by_parameters())
-    refuse("parameters", "derive with respect to parameters", "Ask for derivatives with respect to inputs");
   if (!derives_ && needs_tangent(request))
     refuse("derivatives", "give derivatives of this model, whose text has values alone",
            "Ask for outputs (build-kernels told why)");
   if (request.history) refuse("collect_history", "report the residuals of iterations", "Leave that report out");
+  if (request.by_parameters()) compiled(true);
   if (model_.variables(Kind::unknown).empty()) return true;
   if (options.whole_batch())
     refuse("convergence", "let a batch converge as a whole", "Set the option convergence = point");
@@ -103,10 +125,10 @@ bool ByText::gives(const model::Request& request, const Options& options) const 
 
 // The other settings are arguments of the kernel.
 bool ByText::is_search_of_text(const Options& options) const {
-  const newton::Settings now = options.newton(), then = compiled_.newton();
+  const newton::Settings now = options.newton(), then = then_.newton();
   return now.strong_wolfe == then.strong_wolfe && now.ls_max_iters == then.ls_max_iters &&
          now.ls_cutback == then.ls_cutback && now.ls_c == then.ls_c &&
-         options.substep_del_tol() == compiled_.substep_del_tol();
+         options.substep_del_tol() == then_.substep_del_tol();
 }
 
 // At most a quarter of the device's memory for each batch, and no more than keeps it busy: the host works meanwhile, and
@@ -114,37 +136,39 @@ bool ByText::is_search_of_text(const Options& options) const {
 std::int64_t ByText::points_at_once(const Options& options, const model::Request& request, std::int64_t points) const {
   constexpr std::int64_t busy = 1 << 17, enough = std::int64_t{1} << 28;  // points, bytes
   const bool with_tangent = needs_tangent(request);
-  const std::int64_t bytes = sizes_.bytes_per_point(with_tangent);
+  const Sizes& sizes = compiled(request.by_parameters()).sizes;
+  const std::int64_t bytes = sizes.bytes_per_point(with_tangent);
   const std::int64_t fit =
-      std::min(device_->memory() / 4 / bytes, device_->largest_piece() / sizes_.largest_per_point(with_tangent));
+      std::min(open_->memory() / 4 / bytes, open_->largest_piece() / sizes.largest_per_point(with_tangent));
   const std::int64_t wanted = options.chunk() > 0 ? options.chunk() : std::min(busy, enough / bytes);
   return std::max<std::int64_t>(std::min({wanted, points, fit}), 1);
 }
 
 // Threads of the driver are not there in the child of a fork, which would wait for them for ever.
 void ByText::require_same_process() const {
-  if (device_->forks == locks::forks()) return;
+  if (open_->forks == locks::forks()) return;
   throw Error(NEML2_ERROR_UNSUPPORTED, name_,
               join("The driver of ", name_,
                    " was opened before this process was forked, and does not work in it. Open "
                    "models on devices in processes of their own (in Python, the start method 'spawn')."));
 }
 
-std::unique_ptr<ByText::Pair> ByText::take() const {
+std::unique_ptr<ByText::Pair> ByText::take(bool by_parameters) const {
   {
     const std::lock_guard lock(mutex_);
-    if (!waiting_.empty()) {
-      std::unique_ptr<Pair> pair = std::move(waiting_.back());
-      waiting_.pop_back();
+    auto& waiting = waiting_[by_parameters];
+    if (!waiting.empty()) {
+      std::unique_ptr<Pair> pair = std::move(waiting.back());
+      waiting.pop_back();
       return pair;
     }
   }
-  return std::make_unique<Pair>(*this);
+  return std::make_unique<Pair>(model_, compiled(by_parameters));
 }
 
-void ByText::give_back(std::unique_ptr<Pair> pair) const {
+void ByText::give_back(std::unique_ptr<Pair> pair, bool by_parameters) const {
   const std::lock_guard lock(mutex_);
-  waiting_.push_back(std::move(pair));
+  waiting_[by_parameters].push_back(std::move(pair));
 }
 
 void ByText::finish(Batch& batch, const model::Plan& plan, const model::Bindings& bindings, model::Workspace& workspace,
@@ -167,7 +191,8 @@ void ByText::run(const model::Plan& plan, const model::Bindings& bindings, const
   if (!begin_sums(plan, bindings, range)) return;
   const std::int64_t end = range.begin + range.points,
                      size = points_at_once(plan.options(), plan.request(), range.points);
-  std::unique_ptr<Pair> pair = take();  // if anything throws, it waits for the device and ends
+  const bool by_parameters = plan.request().by_parameters();
+  std::unique_ptr<Pair> pair = take(by_parameters);  // if anything throws, it waits for the device and ends
   std::size_t turn = 0;
   for (std::int64_t p = range.begin; p < end; p += size, turn ^= 1) {
     interrupt::check();
@@ -176,7 +201,7 @@ void ByText::run(const model::Plan& plan, const model::Bindings& bindings, const
   }
   for (int i = 0; i < 2; ++i, turn ^= 1) finish(pair->batches[turn], plan, bindings, workspace, tally);
   end_sums(plan, range);
-  give_back(std::move(pair));
+  give_back(std::move(pair), by_parameters);
 }
 
 }  // namespace neml2_capi::accelerator

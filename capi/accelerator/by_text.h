@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,14 @@ class ByText final : public model::Route {
 
   const model::Model& model() const { return model_; }
   const std::string& name() const { return name_; }
-  const graph::DeviceProgram& program() const { return *program_; }
+  // A text that was compiled, and what its arrays have.
+  struct Compiled {
+    Sizes sizes;
+    std::shared_ptr<const graph::DeviceProgram> program;
+  };
+  // Returns the text that derives with respect to inputs alone, or the one that does with respect to parameters, too,
+  // which is compiled when it is asked for first: throws as the constructor.
+  const Compiled& compiled(bool by_parameters) const;
   std::int64_t points_at_once(const model::Options& options, const model::Request& request, std::int64_t points) const;
   // Throws NEML2_ERROR_UNSUPPORTED in the child of a fork.
   void require_same_process() const;
@@ -42,25 +50,29 @@ class ByText final : public model::Route {
   // The batches of a thread: one is on the device while the host fills or reads the other.
   struct Pair {
     Batch batches[2];
-    Pair(const ByText& of) : batches{{of.model_, of.sizes_, *of.program_}, {of.model_, of.sizes_, *of.program_}} {}
+    Pair(const model::Model& model, const Compiled& of)
+        : batches{{model, of.sizes, *of.program}, {model, of.sizes, *of.program}} {}
   };
+  Compiled compile(bool by_parameters) const;
   bool is_search_of_text(const model::Options& options) const;
-  std::unique_ptr<Pair> take() const;
-  void give_back(std::unique_ptr<Pair> pair) const;
+  std::unique_ptr<Pair> take(bool by_parameters) const;
+  void give_back(std::unique_ptr<Pair> pair, bool by_parameters) const;
   void finish(Batch& batch, const model::Plan& plan, const model::Bindings& bindings, model::Workspace& workspace,
               model::Tally& tally) const;
 
   const model::Model& model_;
-  const std::string name_;         // "opencl:0"
-  const model::Options compiled_;  // of the artifact
+  const std::string name_;  // "opencl:0"
+  const Device device_;
+  const model::Options then_;  // of the artifact
   const model::ThroughSegments writer_;
-  const Sizes sizes_;
-  std::shared_ptr<const graph::OpenDevice> device_;
-  std::shared_ptr<const graph::DeviceProgram> program_;
+  std::shared_ptr<const graph::OpenDevice> open_;
   bool derives_ = false;
+  Compiled compiled_;
+  mutable locks::Mutex compiling_;
+  mutable std::optional<Compiled> by_parameters_;  // stays once it is there
 
-  mutable locks::Mutex mutex_;  // guards the pairs that wait for a thread
-  mutable std::vector<std::unique_ptr<Pair>> waiting_;
+  mutable locks::Mutex mutex_;                             // guards the pairs that wait for a thread
+  mutable std::vector<std::unique_ptr<Pair>> waiting_[2];  // 1: by parameters
 };
 
 }  // namespace neml2_capi::accelerator

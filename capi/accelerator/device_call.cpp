@@ -46,11 +46,12 @@ DeviceCall::DeviceCall(std::shared_ptr<const ByText> text, const CallerMemory& m
       outputs_at_(offsets_of(model_.variables(Kind::output))),
       parameters_at_(offsets_of(model_.variables(Kind::parameter))) {
   text_->require_same_process();
-  if (memory.is_address && !text_->program().takes_addresses())
+  const graph::DeviceProgram& program = *text_->compiled(false).program;
+  if (memory.is_address && !program.takes_addresses())
     throw Error(
         NEML2_ERROR_UNSUPPORTED, "kind",
         join("The device ", text_->name(), " shares no memory with the host: give buffers, NEML2_MEMORY_BUFFERS."));
-  queue_ = text_->program().queue_over(memory.queue);
+  queue_ = program.queue_over(memory.queue);
 }
 
 void DeviceCall::clear_summary() {
@@ -147,16 +148,17 @@ void DeviceCall::gather(const model::Bindings& bindings, std::int64_t begin, std
 }
 
 void DeviceCall::write_products(const model::Bindings& bindings, Part part, std::int64_t begin, std::int64_t points) {
-  const bool transposed = part == Part::adjoint;
+  const bool transposed = model::is_adjoint(part);
+  const Kind kind = transposed ? model::kind_of(part) : Kind::input;
+  const Vector<std::int64_t> by = columns_of(model_, sizes_, kind);
   const std::vector<Points>& results = bindings.of(part);
   const std::vector<Points>& given = bindings.of(transposed ? Part::cotangent : Part::tangent);
   std::vector<bool> is_written(results.size());
-  for (const model::Derivative& each : model_.derivatives(Kind::input).all()) {
+  for (const model::Derivative& each : model_.derivatives(kind).all()) {
     const std::size_t to = transposed ? each.input : each.output, from = transposed ? each.output : each.input;
     if (!results[to].data) continue;
     std::int64_t rows = outputs_at_[each.output + 1] - outputs_at_[each.output],
-                 columns = inputs_at_[each.input + 1] - inputs_at_[each.input], by_row = sizes_.inputs * points,
-                 by_column = points;
+                 columns = by[each.input + 1] - by[each.input], by_row = columns_ * points, by_column = points;
     if (transposed) {
       std::swap(rows, columns);
       std::swap(by_row, by_column);
@@ -166,7 +168,7 @@ void DeviceCall::write_products(const model::Bindings& bindings, Part part, std:
     const Place nothing{.handle = reports_.memory->handle()};
     multiply({points, rows, is_given ? columns : 0}, is_written[to],
              {.handle = tangent_.memory->handle(),
-              .first = (outputs_at_[each.output] * sizes_.inputs + inputs_at_[each.input]) * points,
+              .first = (outputs_at_[each.output] * columns_ + by[each.input]) * points,
               .row = by_row,
               .column = by_column},
              is_given ? place_of(given[from], begin) : nothing, place_of(results[to], begin));
@@ -187,35 +189,42 @@ void DeviceCall::write_reports(const model::Bindings& bindings, std::int64_t beg
 }
 
 void DeviceCall::write(const model::Bindings& bindings, std::int64_t begin, std::int64_t points) {
-  const std::int64_t item = itemsize(sizes_.real), across = memory_.component_stride;
+  const std::int64_t item = itemsize(sizes_.real);
   const std::uint64_t statuses = reports_.memory->handle();
   for (std::size_t i = 0; i < bindings.outputs.size(); ++i)
     if (const Points& array = bindings.outputs[i]; array.data)
       copy({points, 1, outputs_at_[i + 1] - outputs_at_[i]}, item,
            {.handle = outputs_.memory->handle(), .first = outputs_at_[i] * points, .point = 1, .column = points},
            place_of(array, begin), statuses);
-  const auto& derivatives = model_.derivatives(Kind::input).all();
+  for (const Part part : {Part::block, Part::parameter_block}) write_blocks(bindings, part, begin, points);
+  for (const Part part : {Part::jvp, Part::adjoint, Part::parameter_adjoint})
+    write_products(bindings, part, begin, points);
+  write_reports(bindings, begin, points);
+  const std::uint64_t summary = summary_.memory->handle();
+  queue_->launch(Kernel::note, points, std::array{of(points), of(begin), of(statuses), of(summary)});
+}
+
+void DeviceCall::write_blocks(const model::Bindings& bindings, Part part, std::int64_t begin, std::int64_t points) {
+  const std::int64_t item = itemsize(sizes_.real), across = memory_.component_stride;
+  const std::uint64_t statuses = reports_.memory->handle();
+  const Vector<std::int64_t> by = columns_of(model_, sizes_, model::kind_of(part));
+  const auto& derivatives = model_.derivatives(model::kind_of(part)).all();
   for (std::size_t i = 0; i < derivatives.size(); ++i)
-    if (const Points& array = bindings.blocks[i]; array.data) {
+    if (const Points& array = bindings.of(part)[i]; array.data) {
       const model::Derivative& each = derivatives[i];
       const std::int64_t rows = outputs_at_[each.output + 1] - outputs_at_[each.output],
-                         columns = inputs_at_[each.input + 1] - inputs_at_[each.input];
+                         columns = by[each.input + 1] - by[each.input];
       Place to = place_of(array, begin);
       to.row = bindings.input_first ? across : columns * across;
       to.column = bindings.input_first ? rows * across : across;
       copy({points, rows, columns}, item,
            {.handle = tangent_.memory->handle(),
-            .first = (outputs_at_[each.output] * sizes_.inputs + inputs_at_[each.input]) * points,
+            .first = (outputs_at_[each.output] * columns_ + by[each.input]) * points,
             .point = 1,
-            .row = sizes_.inputs * points,
+            .row = columns_ * points,
             .column = points},
            to, statuses);
     }
-  write_products(bindings, Part::jvp, begin, points);
-  write_products(bindings, Part::adjoint, begin, points);
-  write_reports(bindings, begin, points);
-  const std::uint64_t summary = summary_.memory->handle();
-  queue_->launch(Kernel::note, points, std::array{of(points), of(begin), of(statuses), of(summary)});
 }
 
 void DeviceCall::run(const model::Bindings& bindings, const model::Snapshot& snapshot) {
@@ -226,11 +235,14 @@ void DeviceCall::run(const model::Bindings& bindings, const model::Snapshot& sna
   model::require_no_bounds(model_, snapshot.options);
   const std::int64_t item = itemsize(sizes_.real),
                      size = text_->points_at_once(snapshot.options, request, bindings.points);
+  const ByText::Compiled& compiled = text_->compiled(request.by_parameters());
+  if (request.by_parameters() && !by_parameters_) by_parameters_ = compiled.program->queue_over(memory_.queue);
+  columns_ = compiled.sizes.columns;
   const bool with_tangent = needs_tangent(request), vary = upload_parameters(bindings, snapshot);
   reserve(inputs_, std::max(sizes_.inputs * size, std::int64_t{1}) * item);
   reserve(parameters_, std::max(sizes_.parameters * (vary ? size : 1), std::int64_t{1}) * item);
   reserve(outputs_, sizes_.outputs * size * item);
-  if (with_tangent) reserve(tangent_, std::max(sizes_.outputs * sizes_.inputs * size, std::int64_t{1}) * item);
+  if (with_tangent) reserve(tangent_, std::max(sizes_.outputs * columns_ * size, std::int64_t{1}) * item);
   reserve(reports_, 2 * size * static_cast<std::int64_t>(sizeof(std::int32_t)));
   reserve(norms_, 2 * size * static_cast<std::int64_t>(sizeof(double)));
   if (points_ == 0) clear_summary();
@@ -242,7 +254,7 @@ void DeviceCall::run(const model::Bindings& bindings, const model::Snapshot& sna
   for (std::int64_t begin = 0; begin < bindings.points; begin += size) {
     const std::int64_t points = std::min(size, bindings.points - begin);
     gather(bindings, begin, points, vary);
-    run_law(*queue_, points, law, vary, snapshot.options.newton());
+    run_law(request.by_parameters() ? *by_parameters_ : *queue_, points, law, vary, snapshot.options.newton());
     write(bindings, begin, points);
   }
   queue_->flush();

@@ -51,6 +51,7 @@ class DeviceCall {
   bool upload_parameters(const model::Bindings& bindings, const model::Snapshot& snapshot);
   void gather(const model::Bindings& bindings, std::int64_t begin, std::int64_t points, bool vary);
   void write(const model::Bindings& bindings, std::int64_t begin, std::int64_t points);
+  void write_blocks(const model::Bindings& bindings, model::Part part, std::int64_t begin, std::int64_t points);
   void write_products(const model::Bindings& bindings, model::Part part, std::int64_t begin, std::int64_t points);
   void write_reports(const model::Bindings& bindings, std::int64_t begin, std::int64_t points);
   void clear_summary();
@@ -60,12 +61,15 @@ class DeviceCall {
   const Sizes sizes_;
   const CallerMemory memory_;
   const Vector<std::int64_t> inputs_at_, outputs_at_, parameters_at_;  // the first component of each variable
+  std::int64_t columns_ = 0;                                           // of the tangent
   Array inputs_, parameters_, outputs_, tangent_, reports_, norms_, stored_, summary_;
   std::vector<char> values_;  // of the stored parameters, as they were uploaded
   Vector<std::int64_t> values_at_;
-  std::vector<std::int32_t> counts_;           // what the summary is
-  std::int64_t points_ = 0;                    // since the last wait
-  std::unique_ptr<graph::DeviceQueue> queue_;  // waits before the memory goes
+  std::vector<std::int32_t> counts_;  // what the summary is
+  std::int64_t points_ = 0;           // since the last wait
+  // Both are the caller's queue, and wait before the memory goes: the second has the text by parameters, once it is asked
+  // for.
+  std::unique_ptr<graph::DeviceQueue> queue_, by_parameters_;
 };
 
 }  // namespace neml2_capi::accelerator

@@ -30,6 +30,9 @@ from neml2_capi.header import LANGUAGES, header
     help="What becomes of points beyond bounds of validity, unless settings say otherwise.",
 )
 @click.option("--values", is_flag=True, help="Values alone, without derivatives.")
+@click.option(
+    "--parameters", is_flag=True, help="Derivatives with respect to parameters, beside inputs."
+)
 def header_command(
     path: Path,
     dtype: str | None,
@@ -38,16 +41,31 @@ def header_command(
     name: str,
     bounds: str,
     values: bool,
+    parameters: bool,
 ) -> None:
     """Write a law as one header, which programs and devices compile with their own code.
 
     It needs no library: update() evaluates one material point, with the library's Newton's method
     and the same bits on every machine. Made from the C sources of an artifact's kernels.
     """
+    if values and parameters:
+        raise click.UsageError("--values leaves derivatives out, and --parameters asks for more")
     chosen = language or ("opencl" if output.suffix == ".cl" else "c++")
     with Model(path, dtype=dtype) as model:
         model.options["bounds"] = bounds
-        text = header(path, model, chosen, name or output.stem, derivatives=not values)
+        if parameters and not model.parameter_derivatives:
+            raise click.ClickException(
+                "no derivatives with respect to parameters were compiled: compile the model again "
+                "with -p NAME -d :NAME"
+            )
+        text = header(
+            path,
+            model,
+            chosen,
+            name or output.stem,
+            derivatives=not values,
+            parameters=parameters,
+        )
     with written(output, "the header") as stream:
         stream.write(text.encode())
     click.echo(f"{output}: {len(text.splitlines())} lines")

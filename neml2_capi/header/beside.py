@@ -16,17 +16,22 @@ from neml2_capi.model.model import Model
 
 #: By the target: the language of the text, and its file in the folder of kernels.
 TARGETS = {"opencl": ("opencl", "device.cl"), "cuda": ("c++", "device.cu")}
+#: Before the ending of a file whose text derives with respect to parameters, too.
+_BY_PARAMETERS = "_by_parameters"
 
 
 def write_beside(folder: Path, target: str) -> tuple[Path, str]:
     """Write the text of a law into the folder of its kernels.
 
-    Its first line tells the model that it is of, which the library compares. Returns the file, and
-    why it has values alone; empty if it has derivatives, too. KernelError if the law cannot be such
-    a text.
+    Beside it there is one that derives with respect to parameters, too, which only calls that ask
+    for it compile. First lines tell the model that a text is of, which the library compares.
+    Returns the file, and why it has values alone; empty if it has derivatives, too. KernelError if
+    the law cannot be such a text.
     """
     root = folder.parent.parent
     language, name = TARGETS[target]
+    file = folder / name
+    further = file.with_stem(file.stem + _BY_PARAMETERS)
     with Model(root, dtype=folder.name) as model:
         first, reason = _first_line(model, root), ""
         try:
@@ -35,10 +40,20 @@ def write_beside(folder: Path, target: str) -> tuple[Path, str]:
             law = header(root, model, language, derivatives=False, bounds=False)
             reason = str(error)
             first += ", values alone"
-    file = folder / name
+        _write(file, first, law)
+        further.unlink(missing_ok=True)
+        if model.parameter_derivatives and not reason:
+            try:
+                law = header(root, model, language, parameters=True, bounds=False)
+            except KernelError:  # the library tells that there is no such text
+                return file, reason
+            _write(further, f"{first}, by parameters", law)
+    return file, reason
+
+
+def _write(file: Path, first: str, law: str) -> None:
     with written(file, "the text of the law") as stream:
         stream.write(f"{first}\n{law}".encode())
-    return file, reason
 
 
 def _first_line(model: Model, root: Path) -> str:

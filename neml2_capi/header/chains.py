@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
+from neml2_capi.engine.description import Key, Promoted
 from neml2_capi.header.newton import LEAVE, Run, System
 from neml2_capi.header.parts import Parts
 from neml2_capi.header.statements import Place
@@ -34,7 +35,7 @@ class Block:
     """A block of derivatives of the model, and where its entries are; zeros if that is nowhere."""
 
     output: str
-    input: str
+    input: Key
     rows: int
     columns: int
     at: Place | None
@@ -54,16 +55,27 @@ class Columns:
 _UNROLLED = 256
 
 
+class Pair(NamedTuple):
+    """What is derived, and by which input or parameter."""
+
+    output: str
+    input: Key
+
+
 class Chains:
-    """The directions of all inputs of which a derivative was compiled."""
+    """The directions of all inputs, and parameters, of which a derivative was compiled."""
 
     def __init__(self, walk: Walk, is_direct: bool, in_bands: bool) -> None:
         self._walk, self._text = walk, walk.text
-        self._pairs = walk.described.derivatives
+        described = walk.described
+        self._pairs = [Pair(pair.output, pair.input) for pair in described.derivatives]
+        if walk.by_parameters:
+            named = described.parameter_derivatives
+            self._pairs += [Pair(pair.output, Promoted(pair.input)) for pair in named]
         #: Whether the model is one forward segment, whose blocks are those of the model.
         self._is_direct = is_direct
         self._locals: list[Local] = []
-        self._columns: dict[str, int] = {}
+        self._columns: dict[Key, int] = {}
         #: The segments that columns are taken through at the end, band by band; else at once.
         self._passed: list[Links] | None = [] if in_bands and self._can_wait() else None
         self.columns: Columns | None = None
@@ -71,9 +83,9 @@ class Chains:
         for pair in self._pairs:
             if pair.input not in self._columns:
                 self._columns[pair.input] = count
-                count += walk.inputs[pair.input].components
+                count += walk.column(pair.input)[1]
         self._total = count
-        self._of = {name: Direction(first=column) for name, column in self._columns.items()}
+        self._of = {key: Direction(first=column) for key, column in self._columns.items()}
 
     def _can_wait(self) -> bool:
         """Tell whether there are several segments, all of which a column passes in one step.
@@ -114,7 +126,7 @@ class Chains:
             self._pass(links, is_last)
 
     def _pass(self, links: Links, is_last: bool) -> None:
-        made: dict[str, Direction] = {}
+        made: dict[Key, Direction] = {}
         if links.system:
             made = {part.name: Direction() for part in links.system.groups.parts}
         known = [x for x in links.locals if not self._of.get(x.input, Direction()).zero]
@@ -147,9 +159,8 @@ class Chains:
         whole = {part.name for part in system.groups.parts if part.is_whole}
         if not {pair.output for pair in self._pairs} <= whole:
             return None
-        inputs = self._walk.inputs
         for local in known:
-            if self._of[local.input].at or local.columns != inputs[local.input].components:
+            if self._of[local.input].at or local.columns != self._walk.column(local.input)[1]:
                 return None
         return Columns(system, step, known)
 
@@ -170,7 +181,7 @@ class Chains:
                 self._pass(links, False)
         zeros = []
         for block in self.blocks():
-            at = rows[block.output] * width + self._walk.inputs[block.input].offset
+            at = rows[block.output] * width + self._walk.column(block.input)[0]
             to = f"tangent + {at} * stride" if at else "tangent"
             size, rest = f"{block.rows}, {block.columns}", f"{width}, failed, {to}, stride"
             if not block.at:
@@ -195,10 +206,10 @@ class Chains:
         text.begin("if (derive && !careful)")
         step.prepare(text)
         for given in self._columns:
-            at = self._walk.inputs[given]
+            first_of, components = self._walk.column(given)
             if system.size * self._total <= _UNROLLED:
                 text.line("UNROLLED")
-            text.begin(f"for (int c = 0; c < {at.components}; ++c)")
+            text.begin(f"for (int c = 0; c < {components}; ++c)")
             text.copy(None, system.r)
             for local in columns.locals:
                 if local.input == given:
@@ -216,7 +227,7 @@ class Chains:
                 if pair.input == given:
                     part = next(p for p in system.groups.parts if p.name == pair.output)
                     column = system.step.from_(part.first, part.size)
-                    first = rows[pair.output] * width + at.offset
+                    first = rows[pair.output] * width + first_of
                     to = f"tangent + ({first} + c) * stride"
                     size = f"1, {part.size}, 1, {width}, failed, {to}, stride"
                     text.line(f"bad = bad | are_not_finite({column.pointer}, {part.size});")
@@ -225,7 +236,7 @@ class Chains:
         text.end()
 
     def _add(
-        self, locals_: list[Local], rooms: dict[str, Place], of: Mapping[str, Direction]
+        self, locals_: list[Local], rooms: dict[str, Place], of: Mapping[Key, Direction]
     ) -> None:
         """Products of blocks with directions of values, into rooms."""
         text, before, count = self._text, "", str(self._total)
@@ -243,11 +254,12 @@ class Chains:
                 first = f"{direction.first + local.column}{before}"
                 text.line(f"push_band({block}, {first}, {count}, {self._pointer(to)});")
 
-    def _through(self, system: System, known: list[Local], links: Links) -> dict[str, Direction]:
+    def _through(self, system: System, known: list[Local], links: Links) -> dict[Key, Direction]:
         """The directions of unknowns, by the implicit function theorem."""
-        text, made = self._text, {}
+        text = self._text
+        made: dict[Key, Direction] = {}
         room = self._room(system.name, system.size)
-        of_parts: dict[str, Direction] = {}
+        of_parts: dict[Key, Direction] = {}
         if links.parts:
             text.zeroed.add(room.array)
             text.begin("if (level == 0)")
@@ -284,9 +296,10 @@ class Chains:
         size = self._times(to.components)
         self._text.line(f"copy({self._pointer(source)}, {self._pointer(to)}, {size});")
 
-    def _in_part(self, parts: Parts) -> dict[str, Direction]:
+    def _in_part(self, parts: Parts) -> dict[Key, Direction]:
         """Writes the directions of what is given in a part of the increment."""
-        text, found = self._text, {}
+        text = self._text
+        found: dict[Key, Direction] = {}
         for role in parts.roles:
             own, size = _of(self._of, role.name), parts.wholes[role.name].components
             partner = _of(self._of, getattr(role, "partner", ""))
@@ -348,7 +361,7 @@ class Chains:
         """The blocks of the model, in the order of its derivatives."""
         found = []
         for pair in self._pairs:
-            value, given = self._walk.value(pair.output), self._walk.inputs[pair.input]
+            value, columns = self._walk.value(pair.output), self._walk.column(pair.input)[1]
             if value is self._walk.inputs.get(pair.output):
                 raise KernelError(
                     f"{pair.output} is an input that is handed on, which has no derivatives in a "
@@ -356,24 +369,19 @@ class Chains:
                 )
             at, stride = self._of.get(pair.output, Direction()).at, self._total
             if self._is_direct:
-                of = [x.block for x in self._locals if (x.output, x.input) == _names(pair)]
-                at, stride = (of[-1] if of else None), given.components
+                of = [x.block for x in self._locals if (x.output, x.input) == pair]
+                at, stride = (of[-1] if of else None), columns
             elif at and self._passed is None:
                 first = at.offset * stride + self._columns[pair.input]
                 at = Place(at.array, first, 0)
-            rows, columns = value.components, given.components
-            found.append(Block(pair.output, pair.input, rows, columns, at, stride))
+            found.append(Block(pair.output, pair.input, value.components, columns, at, stride))
         return found
 
 
-def _of(directions: Mapping[str, Direction], name: str) -> Direction:
+def _of(directions: Mapping[Key, Direction], name: Key) -> Direction:
     return directions.get(name, Direction())
 
 
 def _matrix(direction: Direction) -> Place:
     assert direction.at
     return direction.at
-
-
-def _names(pair: Any) -> tuple[str, str]:
-    return pair.output, pair.input

@@ -100,6 +100,7 @@ class Face:
             "real": "float" if law.single else "double",
             "num_inputs": law.inputs,
             "num_outputs": law.outputs,
+            "width": law.width,
             "num_parameters": max(law.parameters, 1),
             "load_parameters": load,
         }
@@ -179,11 +180,19 @@ def cpp(face: Face) -> str:
 
 def _derivatives(face: Face) -> Iterator[str]:
     """Functions of the tangent by the names of variables."""
-    outputs, inputs = ({v.name: v for v in of} for of in (face.outputs, face.inputs))
-    for pair in face.law.model.derivatives if face.law.derives else ():
-        out, given = outputs[pair.output], inputs[pair.variable]
-        name, at = f"{out.member}_by_{given.member}", f"i * columns + j + {given.first}"
-        at = f"(i + {out.first}) * columns + j + {given.first}"
+    law, outputs = face.law, {v.name: v for v in face.outputs}
+    groups = [(0, face.inputs, law.model.derivatives)] if law.derives else []
+    if law.width > law.inputs:
+        groups.append((law.inputs, face.parameters, law.model.parameter_derivatives))
+    known = Names(())
+    for pair, given, before in (
+        (pair, next(v for v in of if v.name == pair.variable), before)
+        for before, of, pairs in groups
+        for pair in pairs
+    ):
+        out = outputs[pair.output]
+        name = known.new(f"{out.member}_by_{given.member}")
+        at = f"(i + {out.first}) * columns + j + {before + given.first}"
         yield f"  /* d {out.name} / d {given.name}: {out.size} x {given.size} */"
         yield f"  NEML2_FUNCTION real &{name}(int i, int j) {{ return values[{at}]; }}"
         yield f"  NEML2_FUNCTION real {name}(int i, int j) const {{ return values[{at}]; }}"

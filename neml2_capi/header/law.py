@@ -65,6 +65,8 @@ class Law:
     inputs: int
     parameters: int
     outputs: int
+    #: The columns of the tangent.
+    width: int
     bounds: Sequence[Bound]
 
 
@@ -75,15 +77,19 @@ def law_of(
     derive: bool,
     bounds: Sequence[Bound],
     in_bands: bool,
+    by_parameters: bool,
 ) -> Law:
     """The functions of a model, with its derivatives if there are some and they are wanted.
+
+    The tangent has columns for parameters, too, `by_parameters`.
 
     With `in_bands` the language has NEML2_BAND: how many of all columns a device keeps at a time.
     KernelError if it has no kernel for something.
     """
     described = attributes(model.describe())
-    single, derives = model.dtype == "float32", derive and bool(described.derivatives)
-    walk = Walk(model, described, kernels, missing, derives)
+    some = described.derivatives or (by_parameters and described.parameter_derivatives)
+    single, derives = model.dtype == "float32", derive and bool(some)
+    walk = Walk(model, described, kernels, missing, derives, by_parameters)
     one = len(described.segments) == 1 and described.segments[0].kind == "forward"
     chains = Chains(walk, one, in_bands) if derives else None
     systems: list[System] = []
@@ -102,8 +108,19 @@ def law_of(
     of_kernels = [function for kernel in kernels.values() for function in kernel.functions]
     known = [*_known(single), *calls(single), *of_kernels, *own]
     found = needed(["walk"], known)
+    inputs, parameters, outputs = sizes
     return Law(
-        model, described, found, systems, derives, single, sizes[0], sizes[1], sizes[2], bounds
+        model=model,
+        described=described,
+        definitions=found,
+        systems=systems,
+        derives=derives,
+        single=single,
+        inputs=inputs,
+        parameters=parameters,
+        outputs=outputs,
+        width=walk.width,
+        bounds=bounds,
     )
 
 
@@ -174,9 +191,9 @@ def _refusal(walk: Walk, blocks: list[Block], sizes: list[int], by_setting: bool
     if blocks:
         text.begin("if (derive)")
         for block in blocks:
-            at = _rows(walk)[block.output] * sizes[0] + walk.inputs[block.input].offset
+            at = _rows(walk)[block.output] * walk.width + walk.column(block.input)[0]
             to = f"tangent + {at} * stride"
-            text.line(f"write_zeros({block.rows}, {block.columns}, {sizes[0]}, 1, {to}, stride);")
+            text.line(f"write_zeros({block.rows}, {block.columns}, {walk.width}, 1, {to}, stride);")
         text.end()
     text.line("*told = new_report(out_of_bounds);")
     text.line("told->suggested_cut = beyond == 1 ? 0.5 : 1.0;")
@@ -223,6 +240,6 @@ def _finish(walk: Walk, model: Model, chains: Chains | None, sizes: list[int]) -
     text.line("if (failed && given) all.suggested_cut = 1.0;")
     text.line(f"if (failed) invalidate(y, {outputs});")
     if chains:
-        chains.write(rows, inputs)
+        chains.write(rows, walk.width)
     text.line("if (bad && all.status == ok) all.status = non_finite;")
     text.line("*told = all;")

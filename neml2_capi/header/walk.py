@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from neml2_capi.engine.description import point_shape
+from neml2_capi.engine.description import Key, Promoted, point_shape
 from neml2_capi.header.definitions import Definition
 from neml2_capi.header.groups import Groups, Part, SubMatrix, block_size, sub_matrices
 from neml2_capi.header.kernels import Kernel
@@ -27,7 +27,7 @@ class Local:
     """
 
     output: str
-    input: str
+    input: Key
     row: int
     block: Place
     stride: int
@@ -59,13 +59,16 @@ class Walk:
         kernels: Mapping[str, Kernel],
         missing: Mapping[str, str],
         derive: bool,
+        by_parameters: bool,
     ) -> None:
         self.described, self._kernels, self._missing = described, kernels, missing
-        self._derive = derive
+        self._derive, self.by_parameters = derive, derive and by_parameters
         self._searches = model.options["ls_max_iters"] > 1
         self.text = Statements()
         self.values: dict[str, Place] = {}
         self.parameters: dict[str, Place] = {}
+        #: Of the tangent: all inputs side by side, then all parameters if they have columns.
+        self.width = 0
         self.functions: list[Definition] = []
         for array, of, names, places in (
             ("x", model.inputs, described.inputs, self.values),
@@ -76,8 +79,18 @@ class Walk:
                 size = math.prod(point_shape(variable))
                 places[inside.name] = Place(array, offset, size)
                 offset += size
+            if array == "x" or self.by_parameters:
+                self.width += offset
         #: Those that the caller gives: a segment may make a value of the same name.
         self.inputs = dict(self.values)
+
+    def column(self, key: Key) -> tuple[int, int]:
+        """The first column of an input or a parameter in the tangent, and how many it has."""
+        if isinstance(key, Promoted):
+            place = self.parameters[key.parameter]
+            inputs = sum(given.components for given in self.inputs.values())
+            return inputs + place.offset, place.components
+        return self.inputs[key].offset, self.inputs[key].components
 
     def value(self, name: str) -> Place:
         if name not in self.values:
@@ -136,16 +149,35 @@ class Walk:
             text.end()
         self.values.update(zip(segment.outputs, run.outputs, strict=True))
         for number, pair in enumerate(pairs, len(run.outputs)):
-            block = derived.outputs[number]
-            rows, columns = (self.value(n).components for n in (pair.output, pair.input))
-            if block.components != rows * columns:
-                raise KernelError(
-                    f"d {pair.output} / d {pair.input} has sub-batch axes, and a header has no "
-                    "such derivatives: write it with values alone"
-                )
-            local = Local(pair.output, pair.input, 0, block, columns, rows, columns, 0)
-            links.locals.append(local)
+            columns = self.value(pair.input).components
+            links.locals.append(self._block(pair, pair.input, derived.outputs[number], columns))
+        if self.by_parameters and segment.parameter_jacobian_package:
+            links.locals += self._by_parameters(segment, given)
         return links
+
+    def _block(self, pair: Any, key: Key, block: Place, columns: int) -> Local:
+        rows = self.value(pair.output).components
+        if block.components != rows * columns:
+            raise KernelError(
+                f"d {pair.output} / d {pair.input} has sub-batch axes, and a header has no "
+                "such derivatives: write it with values alone"
+            )
+        return Local(pair.output, key, 0, block, columns, rows, columns, 0)
+
+    def _by_parameters(self, segment: Any, given: Sequence[Place]) -> list[Local]:
+        """The derivatives of a forward segment with respect to parameters."""
+        text, pairs = self.text, segment.parameter_pairs
+        run = self._run(segment.parameter_jacobian_package, given)
+        if len(run.outputs) != len(pairs):
+            raise _of_other_arrays(segment.parameter_jacobian_package)
+        text.begin("if (derive)")
+        run.prepare(text)
+        run.call(text)
+        text.end()
+        return [
+            self._block(pair, Promoted(pair.input), block, self.parameters[pair.input].components)
+            for pair, block in zip(pairs, run.outputs, strict=True)
+        ]
 
     def _add_implicit(self, segment: Any) -> Links:
         text = self.text
@@ -302,8 +334,42 @@ class Walk:
                 block = whole
             for matrix in sub_matrices(row, column):
                 found += [_local(block, matrix, part) for part in givens.parts if part.group == j]
+        if self.by_parameters and segment.parameter_sensitivity:
+            found += self._parameter_sensitivity(segment, operands, rows)
         text.end()
         return found
+
+    def _parameter_sensitivity(
+        self, segment: Any, operands: list[Place], rows: Groups
+    ) -> list[Local]:
+        """dr/dp, a matrix with the columns of all parameters; as add_parameter_sensitivity()."""
+        sensitivity = segment.parameter_sensitivity
+        if not sensitivity.operator_package or any(group.sites != 1 for group in rows.all):
+            raise KernelError(
+                f"{segment.residual_package}: its derivatives with respect to parameters are of "
+                "an old form, or have sites"
+            )
+        run = self._run(sensitivity.operator_package, operands)
+        if len(run.outputs) != 2:
+            raise _of_other_arrays(sensitivity.operator_package)
+        run.prepare(self.text)
+        run.call(self.text)
+        block = run.outputs[1]
+        width = block.components // rows.size
+        columns = {pair.input: pair.column for pair in sensitivity.pairs}
+        return [
+            Local(
+                "",
+                Promoted(name),
+                0,
+                block.from_(column, 0),
+                width,
+                rows.size,
+                self.parameters[name].components,
+                0,
+            )
+            for name, column in columns.items()
+        ]
 
 
 def _of_other_arrays(package: str) -> KernelError:

@@ -21,6 +21,7 @@ def header(
     name: str = "",
     *,
     derivatives: bool = True,
+    parameters: bool = False,
     bounds: bool = True,
 ) -> str:
     """The law of an artifact as text.
@@ -37,6 +38,9 @@ def header(
         The namespace; the name of the artifact if it is empty.
     derivatives : bool
         False for values alone.
+    parameters : bool
+        True for derivatives with respect to parameters, too, in columns of the tangent behind the
+        columns of inputs.
     bounds : bool
         False for a law that a host looks at the bounds of.
 
@@ -57,7 +61,7 @@ def header(
     kernels = {entry["name"]: read_kernel(folder, entry) for entry in document["kernels"]}
     missing = {Path(m["package"]).stem: m["reason"] for m in document["missing"]}
     within = model.bounds if bounds else ()
-    law = law_of(model, kernels, missing, derivatives, within, language == "c++")
+    law = law_of(model, kernels, missing, derivatives, within, language == "c++", parameters)
     versions = ", ".join(f"{name} {version}" for name, version in document["made_with"].items())
     told = f"{document['model']}, made with {versions}"
     return LANGUAGES[language](Face(law, name or document["model"], told))

@@ -11,7 +11,7 @@ import pytest
 from opencl_queue import Context, Queue
 from states import repeated, state_of
 from test_opencl import cache_of_pocl, caches, hooke, resident, strains, with_text  # noqa: F401
-from test_opencl_models import on_device, opened
+from test_opencl_models import on_device, opened, written
 
 from neml2_capi import FatalError, Model
 from neml2_capi._ffi.errors import check, last_message
@@ -233,6 +233,40 @@ def test_a_model_of_the_processor_has_no_memory_elsewhere(tmp_path: Path) -> Non
     model = Model(with_text(tmp_path / "artifact"))
     with pytest.raises(FatalError, match="build-kernels --target opencl or cuda"):
         Call(model, Context().queue())
+
+
+@pytest.mark.full("compiles a text")
+def test_derivatives_by_parameters_are_written_where_they_are(
+    context: Context, index: int, tmp_path: Path
+) -> None:
+    """Blocks and adjoints, in runs that take turns with ones without them."""
+    root = written("isotropic_hardening", tmp_path)
+    with Model(root, device=f"opencl:{index}") as law:
+        inputs = repeated(state_of("isotropic_hardening", law), POINTS)
+        weights = np.random.default_rng(4).normal(size=(POINTS, 6))
+        blocks, adjoints = law.param_jacobian(inputs)[1], law.param_vjp(inputs, {"stress": weights})
+        modulus = law.parameters.names[law.parameters.resolve("E")]
+        queue = context.queue()
+        call = Call(law, queue)
+        for name, value in inputs.items():
+            call.bind(lib.NEML2_INPUT, name, queue.buffer(value), value[0].size)
+        stress, by_e, back = (np.zeros((POINTS, size)) for size in (6, 6, 1))
+        made = [queue.buffer(array) for array in (stress, by_e, back)]
+        call.bind(lib.NEML2_OUTPUT, "stress", made[0], 6)
+        assert call.run(POINTS) == 0
+        names = b"stress", b"E", pointer(made[1]), lib.NEML2_FLOAT64, 6
+        check(lib.neml2_call_bind_derivative(call.owner[0], lib.NEML2_PARAMETER, *names))
+        call.bind(lib.NEML2_COTANGENT, "stress", queue.buffer(weights), 6)
+        call.bind(lib.NEML2_PARAMETER_ADJOINT, "E", made[2], 1)
+        assert call.run(POINTS) == 0
+        assert call.wait() == 0
+        expected = law.forward(inputs)["stress"]
+        np.testing.assert_array_equal(queue.values(made[0], stress), expected)
+        of_points = np.asarray(blocks["stress"][modulus]).reshape(POINTS, 6)
+        np.testing.assert_array_equal(queue.values(made[1], by_e), of_points)
+        found = queue.values(made[2], back)
+        np.testing.assert_allclose(found[:, 0], (weights * of_points).sum(axis=1), rtol=1e-12)
+        assert found.sum() == pytest.approx(float(adjoints[modulus]), rel=1e-10)
 
 
 def test_calls_give_all_memory_back(model: Model, context: Context) -> None:

@@ -109,7 +109,18 @@ def results(model: Model, inputs: Any, derivatives: bool = True) -> dict[str, An
         except ConvergenceError as error:
             blocks = error.derivatives
         told |= {f"{o} by {i}": block for o, of in blocks.items() for i, block in of.items()}
+    if model.parameter_derivatives and derivatives:
+        told |= by_parameters(model, inputs)
     return told
+
+
+def by_parameters(model: Model, inputs: Any) -> dict[str, Any]:
+    """Derivatives with respect to parameters."""
+    try:
+        blocks = model.param_jacobian(inputs)[1]
+    except ConvergenceError as error:
+        blocks = error.derivatives
+    return {f"{o} by {p}": block for o, of in blocks.items() for p, block in of.items()}
 
 
 def assert_equal_bits(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
@@ -197,6 +208,49 @@ def test_100000_points_have_the_bits_of_lanes(name: str, device: str, tmp_path: 
     assert_equal_bits(results(there, inputs), expected)
     there.options["chunk"] = 4096  # two batches are under way at once
     assert_equal_bits(results(there, inputs), expected)
+
+
+@pytest.mark.full("compiles a text")
+@pytest.mark.parametrize("device", DEVICES)
+def test_products_by_parameters_agree_with_lanes(device: str, tmp_path: Path) -> None:
+    """Sums over the points, too, of parameters that have one value."""
+    pair = opened(QUICK, tmp_path, device)
+    inputs = repeated(state_of(QUICK, pair[0]), 70)
+    stress = pair[0].forward(inputs)["stress"]
+    cotangents = {"stress": np.random.default_rng(2).normal(size=stress.shape)}
+    for varying in (False, True):
+        found = []
+        for model in pair:
+            if varying:
+                for name, value in model.named_parameters().items():
+                    model[name] = np.linspace(0.9, 1.1, 70) * np.mean(value)
+            found.append(model.param_vjp(inputs, cotangents))
+        assert found[0].keys() == found[1].keys() != set()
+        for name, expected in found[0].items():
+            np.testing.assert_allclose(found[1][name], expected, rtol=1e-12, err_msg=name)
+    # Alone and beside others: both texts give the same.
+    both = pair[1].jacobian(inputs)[1], pair[1].param_jacobian(inputs)[1]
+    assert [set(each) for each in both] == [{"stress", "equivalent_plastic_strain"}] * 2
+
+
+@pytest.mark.full("compiles a text")
+def test_an_artifact_without_a_text_by_parameters_says_so(tmp_path: Path) -> None:
+    _, there = opened(QUICK, tmp_path)
+    inputs = repeated(state_of(QUICK, there), 3)
+    (text,) = tmp_path.glob("kernels/*/device_by_parameters.cl")
+    whole = text.read_text()
+    for content, message in (
+        (None, "no kernels in the language of the device that derive with respect to parameters"),
+        (whole.replace("1 ", "2 ", 1).replace("inputs", "input", 1), "are not of this model"),
+    ):
+        text.unlink(missing_ok=True)
+        if content is not None:
+            text.write_text(content)
+        with pytest.raises(FatalError, match=message):
+            there.param_jacobian(inputs)
+        assert np.isfinite(there.jacobian(inputs)[0]["stress"]).all()
+    text.write_text(whole)
+    assert there.param_jacobian(inputs)[1]["stress"]
 
 
 @pytest.mark.full("compiles a text")

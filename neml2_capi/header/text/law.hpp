@@ -81,11 +81,11 @@ struct parameters {
 $parameters
 };
 
-/* Derivatives of outputs with respect to inputs, both side by side: entry (i, j) is values[i * columns + j]. Derivatives that
-   were not compiled are left as they are. */
+/* Derivatives of outputs with respect to inputs, both side by side: entry (i, j) is values[i * columns + j]. Columns of
+   parameters follow, if they were asked for. Derivatives that were not compiled are left as they are. */
 struct tangent {
-  static constexpr int rows = $num_outputs, columns = $num_inputs;
-  real values[$num_outputs * $num_inputs];
+  static constexpr int rows = $num_outputs, columns = $width;
+  real values[$num_outputs * $width];
 $derivatives
 };
 

@@ -96,8 +96,14 @@ def built(text: str, folder: Path, compiler: str, *options: str) -> ctypes.CDLL:
     return ctypes.CDLL(str(compiled(text, folder, compiler, *options, "-shared", "-fPIC")))
 
 
-def room_for(model: Model, points: int) -> Results:
-    rows, columns = (sum(map(size_of, of)) for of in (model.outputs, model.inputs))
+def columns_of(model: Model, by_parameters: bool) -> list[Any]:
+    """What the tangent has columns of."""
+    return [*model.inputs, *(model.parameters if by_parameters else ())]
+
+
+def room_for(model: Model, points: int, by_parameters: bool = False) -> Results:
+    wanted = columns_of(model, by_parameters)
+    rows, columns = (sum(map(size_of, of)) for of in (model.outputs, wanted))
     return Results(
         np.zeros((rows, points), model.dtype),
         np.zeros((rows, columns, points), model.dtype),
@@ -122,16 +128,21 @@ def split(results: Results) -> Results:
 
 
 def evaluated(
-    host: ctypes.CDLL, model: Model, inputs: Arrays, parameters: Array | None = None
+    host: ctypes.CDLL,
+    model: Model,
+    inputs: Arrays,
+    parameters: Array | None = None,
+    *,
+    by_parameters: bool = False,
 ) -> Results:
     """What the host gives for the points, by arrays; parameters may be (components, points)."""
     x = side_by_side([inputs[v.name] for v in model.inputs], model.dtype)
     p = stored(model) if parameters is None else np.ascontiguousarray(parameters, model.dtype)
-    results = room_for(model, x.shape[1])
+    results = room_for(model, x.shape[1], by_parameters)
     host.by_arrays(
         ctypes.c_longlong(x.shape[1]),
         *(pointer(x), pointer(p), ctypes.c_int(p.ndim > 1), pointer(results.outputs)),
-        pointer(results.tangent) if model.derivatives else None,
+        pointer(results.tangent) if model.derivatives or by_parameters else None,
         *(pointer(results.status), pointer(results.norm)),
         *(ctypes.c_double(model.options[k]) for k in ("atol", "rtol", "divtol")),
         ctypes.c_longlong(int(model.options["miters"])),
@@ -175,25 +186,29 @@ def pointer(array: Array) -> ctypes.c_void_p:
     return array.ctypes.data_as(ctypes.c_void_p)
 
 
-def in_lanes(model: Model, inputs: Arrays) -> Results:
+def in_lanes(model: Model, inputs: Arrays, *, by_parameters: bool = False) -> Results:
     """What the library gives on kernels. Derivatives that were not compiled are zero."""
     outputs: Any
     report: Any
-    blocks: Any
-    (outputs, report), blocks = model.evaluate(inputs), {}
-    if model.derivatives:
+    found: Any
+    outputs, report = model.evaluate(inputs)
+    blocks: list[tuple[str, str, Any]] = []
+    jacobians = [model.jacobian] if model.derivatives else []
+    jacobians += [model.param_jacobian] if by_parameters else []
+    for jacobian in jacobians:
         try:
-            outputs, blocks = model.jacobian(inputs)
+            outputs, found = jacobian(inputs)
         except ConvergenceError as error:
-            outputs, blocks, report = error.outputs, error.derivatives, error.report
+            outputs, found, report = error.outputs, error.derivatives, error.report
+        blocks += [(o, v, np.asarray(b)) for o, of in found.items() for v, b in of.items()]
     values = side_by_side([outputs[v.name] for v in model.outputs], model.dtype)
-    firsts = [_firsts(of) for of in (model.outputs, model.inputs)]
-    columns = sum(map(size_of, model.inputs))
-    tangent = np.zeros((*values.shape[:1], columns, values.shape[1]), model.dtype)
-    for pair in model.derivatives:
-        row, column = firsts[0][pair.output], firsts[1][pair.variable]
-        block = np.asarray(blocks[pair.output][pair.variable])
-        shape = (size_of(model.outputs[pair.output]), size_of(model.inputs[pair.variable]))
+    wanted = columns_of(model, by_parameters)
+    rows, columns = _firsts(model.outputs), _firsts(wanted)
+    sizes = {v.name: size_of(v) for v in (*model.outputs, *wanted)}
+    width = sum(map(size_of, wanted))
+    tangent = np.zeros((*values.shape[:1], width, values.shape[1]), model.dtype)
+    for output, variable, block in blocks:
+        row, column, shape = rows[output], columns[variable], (sizes[output], sizes[variable])
         block = np.broadcast_to(block.reshape(-1, *shape), (values.shape[1], *shape))
         into = tangent[row : row + shape[0], column : column + shape[1]]
         into[...] = np.moveaxis(block, 0, -1)

@@ -18,6 +18,7 @@ from header_hosts import (
     opened,
     points_of,
     points_of_care,
+    size_of,
     text_of,
 )
 from kernel_setup import require_compiler
@@ -98,6 +99,29 @@ def test_models_have_the_bits_of_lanes(name: str, build: str, tmp_path: Path) ->
 @pytest.mark.parametrize("name", [name for name in MODELS if "crystal" not in name])
 def test_nothing_is_undefined(name: str, tmp_path: Path) -> None:
     compare(name, tmp_path, require_compiler("g++"), *CHECKED, program=True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "example isotropic_hardening",
+        *(
+            pytest.param(name, marks=pytest.mark.full("compiles a text"))
+            for name in [*MODELS, "example chaboche"]
+        ),
+    ],
+)
+def test_derivatives_by_parameters_have_the_bits_of_lanes(name: str, tmp_path: Path) -> None:
+    """They are columns behind the columns of inputs, which stay what they are."""
+    model = opened(name)
+    if not model.parameter_derivatives:
+        pytest.skip("no derivative with respect to a parameter was compiled")
+    inputs = points_of(name, model)
+    host = built(text_of(model, parameters=True), tmp_path, require_compiler("g++"), "-O1")
+    ours = evaluated(host, model, inputs, by_parameters=True)
+    theirs = in_lanes(model, inputs, by_parameters=True)
+    assert_same_bits(ours, theirs)
+    assert theirs.tangent[:, sum(map(size_of, model.inputs)) :].any()
 
 
 def test_structures_give_what_arrays_do(tmp_path: Path) -> None:
