@@ -84,6 +84,7 @@ def _summary(found: fit.Fit) -> dict[str, Any]:
     return {
         "parameters": found.parameters,
         "deviations": found.deviations,
+        "intervals": {name: found.interval(name) for name in found.parameters},
         "unseen": [
             {"changes": each.changes, "deviation": each.deviation, "text": str(each)}
             for each in found.unseen

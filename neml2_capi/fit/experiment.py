@@ -117,7 +117,7 @@ class Experiment:
             raise wrong("control", f"of {name!r} must be 'strain' or 'stress'; got {control!r}")
         wanted = (loss,) if isinstance(loss, str) else tuple(loss)
         if not wanted:
-            raise wrong("loss", f"of {name!r} is empty; expected one at least of {', '.join(LOSSES)}")
+            raise wrong("loss", f"of {name!r} is empty; expected one of {', '.join(LOSSES)}")
         for each in wanted:
             if each not in LOSSES:
                 raise wrong("loss", f"of {name!r} must be of {', '.join(LOSSES)}; got {each!r}")

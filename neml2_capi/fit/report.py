@@ -85,10 +85,12 @@ def _warnings(fit: Any) -> list[str]:
 def _parameters(fit: Any) -> str:
     rows = "".join(
         f"<tr><td>{escape(name)}</td><td>{value:.6g}</td><td>{fit.deviations[name]:.2g}</td>"
-        f"<td>{_relative(value, fit.deviations[name])}</td></tr>"
+        f"<td>{_relative(value, fit.deviations[name])}</td>"
+        "<td>{:.6g} to {:.6g}</td></tr>".format(*fit.interval(name))
         for name, value in fit.parameters.items()
     )
-    head = "<tr><th></th><th>value</th><th>standard deviation</th><th>relative</th></tr>"
+    head = "<tr><th></th><th>value</th><th>standard deviation</th><th>relative</th>"
+    head += "<th>interval of 95 %</th></tr>"
     return f"<table>{head}{rows}</table>"
 
 

@@ -367,6 +367,8 @@ def test_a_report_is_one_file_with_figures(steel: Model, tmp_path: Path) -> None
     found.report(tmp_path / "fit.html")
     page = (tmp_path / "fit.html").read_text()
     assert page.count("data:image/png;base64,") == 2
+    low, high = found.interval("E")
+    assert f"<td>{low:.6g} to {high:.6g}</td>" in page
     assert "&lt;elastic&gt;" in page and "<elastic>" not in page and "http" not in page
 
 

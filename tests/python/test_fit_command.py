@@ -72,6 +72,9 @@ def test_a_fit_from_files(tmp_path: Path, stress: Any) -> None:
     found = json.loads(done.stdout)
     assert found["parameters"] == pytest.approx({"E": 180e3, "yield_stress": 120.0}, rel=1e-5)
     assert found["success"] and found["unseen"] == []
+    for name, value in found["parameters"].items():
+        low, high = found["intervals"][name]
+        assert low < value < high < value + 3 * found["deviations"][name]
     # The written parameters go back in.
     text = file.read_text()
     begin, end = text.index("[parameters]"), text.index("[[experiments]]")
