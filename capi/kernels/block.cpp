@@ -97,6 +97,7 @@ class Block {
 
   void start() {
     gather_.one(points_);
+    scratch().copy(walk_.spread);
     scratch().copy(walk_.seeds);
     reports().start();
     has_factors_ = false;
@@ -123,6 +124,8 @@ class Block {
     points_.begin = begin;
     points_.used = lanes;
     Mask<T> bits = gather_.full(points_, blocks);
+    for (std::int64_t b = 0; b < blocks && walk_.spread.count > 0; ++b)
+      Scratch<T>(walk_.scratch, walk_.size, b).copy(walk_.spread);
     for (const Step& step : walk_.steps) {
       const bool is_plain = step.run.kernel && !step.run.kernel->prepare && step.begin.count == 0 && step.passes == 1;
       for (std::int64_t b = 0; b < blocks; ++b) {

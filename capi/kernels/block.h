@@ -189,6 +189,7 @@ struct Free {
   At begin = nowhere;                             // where they begin; at zero if nowhere
   Rows derivative = {};                           // of the output by them
   Rows condensed = {};                            // the same, among the derivatives that the caller asks for
+  std::int64_t shears = 0;                        // there, the first direction of the free shears
   List<Move> pack = {};                           // of the step of an implicit segment: what follows from them
   At right = nowhere;  // of an implicit segment: the derivative of its residual by them, (unknowns, count)
 };
@@ -212,6 +213,7 @@ struct Walk {
   std::int64_t size = 0;            // of the scratch of a block, in vectors
   std::int64_t blocks_in_turn = 1;  // blocks that have one, one behind the other
   List<Bound> inputs;               // parameters, tangents and cotangents too
+  List<Move> spread;                // components of inputs, to where they belong
   List<Bound> outputs;              // also those that are not bound: they decide whether a point is finite
   List<Increment> increments;
   List<Bound> iterates;  // unknowns, written if a point failed

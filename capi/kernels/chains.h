@@ -26,6 +26,11 @@ class Chains {
 
   // Returns where the derivatives of an array stand, which is bound in the last plan.
   Rows rows_of(model::Part part, std::size_t i) const;
+  // Returns the first direction of the input of a derivative that is bound in the last plan, if there are directions.
+  std::int64_t first_direction(std::size_t derivative) const {
+    const auto it = plan_.input_columns.find(inputs_.pairs[derivative].input);
+    return it == plan_.input_columns.end() ? 0 : it->second;
+  }
 
   // The plan of a walk over these arrays. It is made again only if other ones are bound than before.
   void add_to(Walk& walk, std::vector<Bound>& inputs, const model::Bindings& arrays);

@@ -18,7 +18,29 @@ class ChainsInLanes {
   void derive(const Chain& chain) const { derive(chain, chain.products); }
   void derive(const Chain& chain, const List<Product>& products) const {
     assemble(chain, products);
-    if (chain.system && chain.count > 0) solve_sensitivity(chain);
+    if (chain.system && chain.count > 0) {
+      take_solution(chain);
+      solve(chain, scratch_[chain.right], 0, chain.count);
+    }
+    scratch_.copy(chain.unpack);
+  }
+
+  // Derives by all directions but [begin, end). Returns whether these have been solved for, too.
+  bool derive_but(const Chain& chain, std::int64_t begin, std::int64_t end) const {
+    assemble(chain);
+    bool all = true;
+    if (chain.system && chain.count > 0) {
+      take_solution(chain);
+      const V* const from = scratch_[chain.right];
+      all = solve(chain, from, 0, begin) || solve(chain, from, end, chain.count);
+    }
+    scratch_.copy(chain.unpack);
+    return all;
+  }
+  // Derives by these directions behind all others.
+  void derive_rest(const Chain& chain, std::int64_t begin, std::int64_t end) const {
+    if (!chain.system) return derive(chain);
+    solve(chain, scratch_[chain.right], begin, end);
     scratch_.copy(chain.unpack);
   }
 
@@ -32,18 +54,18 @@ class ChainsInLanes {
 
   // Solves for directions `from`, if the kernel of the Newton step cannot, with row pivoting. A direction is a Newton step
   // more, from another residual and by the same factors. Directions that are not in [begin, end) need not be solved for:
-  // pivoting, and one point, solve for all from the first one on.
-  void solve(const Chain& chain, const V* from, std::int64_t begin, std::int64_t end) const {
+  // pivoting, and one point, solve for all. Returns whether all have been solved for.
+  bool solve(const Chain& chain, const V* from, std::int64_t begin, std::int64_t end) const {
     const Implicit& system = *chain.system;
     const bool by_pivoting = !system.newton_step.kernel || (chain.count > 1 && chain.solved == nowhere);
-    const bool of_one = scratch_.is_one && chain.count > 1;
-    if ((by_pivoting || of_one) && begin > 0) return;
-    if (by_pivoting) return solve_by_pivoting(chain, from);
+    if (by_pivoting) {
+      solve_by_pivoting(chain, from);
+      return true;
+    }
     if (!has_factors_) scratch_.prepare(system.newton_step);
-    if (of_one)
-      solve_steps_of_one(chain, from);
-    else
-      solve_steps(chain, from, begin, end);
+    if (!scratch_.is_one || chain.count == 1) return solve_steps(chain, from, begin, end);
+    solve_steps_of_one(chain, from);
+    return true;
   }
 
   // Calls a system again whose matrix a factorisation overwrites, whether or not it did.
@@ -59,13 +81,11 @@ class ChainsInLanes {
   }
 
  private:
-  void solve_sensitivity(const Chain& chain) const {
-    // With the operator at the solution: a line search leaves another one.
-    if (walk_.rules.ls_max_iters > 1) {
-      scratch_.call(chain.system->system);
-      has_factors_ = false;
-    }
-    solve(chain, scratch_[chain.right], 0, chain.count);
+  // Calls the operator at the solution: a line search leaves another one.
+  void take_solution(const Chain& chain) const {
+    if (walk_.rules.ls_max_iters <= 1) return;
+    scratch_.call(chain.system->system);
+    has_factors_ = false;
   }
 
   void solve_by_pivoting(const Chain& chain, const V* from) const {
@@ -76,27 +96,41 @@ class ChainsInLanes {
     scratch_.solve_by_pivoting(*chain.system, right, chain.count);
   }
 
-  // Lanes whose pivots the kernel does not trust are solved with row pivoting; they are the same for all directions.
-  void solve_steps(const Chain& chain, const V* from, std::int64_t begin, std::int64_t end) const {
+  // If the kernel does not trust the pivots of a lane, which are the same for all directions, it is solved with row
+  // pivoting, and the others go on with all of theirs. Returns whether all have been solved for.
+  bool solve_steps(const Chain& chain, const V* from, std::int64_t begin, std::int64_t end) const {
     const Implicit& system = *chain.system;
     const std::int64_t n = system.unknowns, count = chain.count;
-    V *const r = scratch_[system.r], *const step = scratch_[system.step], *const right = scratch_[chain.right];
-    V* const solved = count == 1 ? step : scratch_[chain.solved];
-    Mask<T> bad{};
+    V *const step = scratch_[system.step], *const right = scratch_[chain.right];
     for (std::int64_t k = begin; k < end; ++k) {
+      call_for(chain, from, k);
+      const Mask<T> bad = *scratch_[system.trusted] != T(1);
+      if (any(bad)) {
+        solve_without(bad, chain, from);
+        return true;
+      }
 #pragma GCC unroll 4
-      for (std::int64_t i = 0; i < n; ++i) r[i] = -from[i * count + k];
-      scratch_.call(system.newton_step);
-      bad |= *scratch_[system.trusted] != T(1);
-      V* const to = any(bad) ? solved : right;
-      if (count == 1 && to == solved) continue;
-#pragma GCC unroll 4
-      for (std::int64_t i = 0; i < n; ++i) to[i * count + k] = step[i];
+      for (std::int64_t i = 0; i < n; ++i) right[i * count + k] = step[i];
     }
-    if (!any(bad)) return;
+    return begin == 0 && end == count;
+  }
+  void solve_without(const Mask<T>& bad, const Chain& chain, const V* from) const {
+    const std::int64_t n = chain.system->unknowns, count = chain.count;
+    V *const step = scratch_[chain.system->step], *const solved = count == 1 ? step : scratch_[chain.solved];
+    for (std::int64_t k = 0; k < count && count > 1; ++k) {
+      call_for(chain, from, k);
+      for (std::int64_t i = 0; i < n; ++i) solved[i * count + k] = step[i];
+    }
     solve_by_pivoting(chain, from);
-    for (std::int64_t i = 0; i < n; ++i)
-      for (std::int64_t k = 0; k < end; ++k) set_where(~bad, right[i * count + k], solved[i * count + k]);
+    for (std::int64_t i = 0; i < n * count; ++i) set_where(~bad, scratch_[chain.right][i], solved[i]);
+  }
+  // Calls the kernel of the Newton step for a direction.
+  [[gnu::always_inline]] void call_for(const Chain& chain, const V* from, std::int64_t k) const {
+    const Implicit& system = *chain.system;
+    V* const r = scratch_[system.r];
+#pragma GCC unroll 4
+    for (std::int64_t i = 0; i < system.unknowns; ++i) r[i] = -from[i * chain.count + k];
+    scratch_.call(system.newton_step);
   }
 
   // Solves for one point, whose directions are in the lanes.

@@ -65,7 +65,7 @@ bool Condenser::is_fixed(At at) const {
   return false;
 }
 
-std::vector<Condenser::Piece> Condenser::pieces(model::Part part) const {
+std::vector<Condenser::Piece> Condenser::pieces(model::Part part) {
   const bool given = part == model::Part::input;
   const auto& held = given ? of_.inputs : of_.outputs;
   const Places& places = given ? inputs_ : outputs_;
@@ -81,7 +81,19 @@ std::vector<Condenser::Piece> Condenser::pieces(model::Part part) const {
     if (!is_whole) whole.named.index = -1;  // not bound
     if (is_whole || !given) all.push_back({whole, 0});
   }
-  for (const Condensation::Held& each : held) add(each.caller, each.components, places[each.variable].at);
+  for (const Condensation::Held& each : held) {
+    const std::int64_t count = std::ssize(each.components);
+    const At to = places[each.variable].at;
+    if (!given || each.components.back() - each.components.front() + 1 == count) {
+      add(each.caller, each.components, to);
+      continue;
+    }
+    const Place packed = layout_.place(count);  // a few components at a time would be slow to gather
+    all.push_back({bound(packed, part, each.caller), 0});
+    for_each_run(each.components, [&](std::int64_t first, std::int64_t component, std::int64_t size) {
+      spread_.push_back({packed.at + first, to + component, size});
+    });
+  }
   if (given && begins_alone_) add(static_cast<std::size_t>(of_.free_begin), of_.free, free_.begin - free_.first);
   if (!given && of_.free_output >= 0) add(static_cast<std::size_t>(of_.free_output), of_.free, free_.input);
   return all;
@@ -143,10 +155,12 @@ void Condenser::add_to(Walk& walk, const model::Bindings& arrays) {
       matrices_.push_back(
           {arrays.of(part)[i], 1, rows.count, columns.count, at, columns.count, {part, static_cast<std::int64_t>(i)}});
     }
+  walk.spread = list(spread_);
   walk.free = free_;
   if (!of_.free.empty() && !condensed_.empty()) {
     walk.free.condensed = found(model::Part::block, of_.tangent);
     walk.free.condensed.at += free_.first;
+    walk.free.shears = chains_->first_direction(static_cast<std::size_t>(of_.tangent)) + free_.first + free_.normal;
   }
   walk.condensed = list(condensed_);
   walk.blocks = list(matrices_);

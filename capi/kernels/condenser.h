@@ -23,8 +23,8 @@ class Condenser {
   Condenser(const Condensation& of, const Boundary& boundary, Places inputs, Places outputs, Layout& layout,
             Chains* chains);
 
-  // The arrays of a caller's inputs, or outputs, that hold components, and the whole ones of the model.
-  std::vector<Piece> pieces(model::Part part) const;
+  // The arrays of a caller's inputs, or outputs, that hold components, and the whole ones of the model. Call it once.
+  std::vector<Piece> pieces(model::Part part);
 
   // Binds what the model has to give for what the caller asks.
   const model::Bindings& wanted(const model::Bindings& arrays, char* any);
@@ -50,6 +50,7 @@ class Condenser {
   Layout& layout_;
   const Chains* chains_;
   Free free_;
+  std::vector<Move> spread_;   // components of inputs that do not belong side by side
   bool begins_alone_ = false;  // where the free components begin is no other input of the model's
   std::vector<Block> by_inputs_, by_parameters_;
   model::Bindings wanted_;

@@ -35,20 +35,25 @@ class SolveInLanes {
     for_each<normal, n>([&](int i) { for_each<0, normal>([&](int j) { coupled_ |= rows[i * stride + j] != T(0); }); });
   }
 
-  // Returns the lanes in which the shears are not zero by themselves, for right-hand sides `apart` vectors from each other.
+  // Returns the lanes in which the shears are not zero by themselves, for a right-hand side of numbers `apart` vectors from
+  // each other.
   Mask<T> coupled(const V* right, std::int64_t apart) const {
     Mask<T> found = coupled_;
     for_each<normal, n>([&](int i) { found |= right[i * apart] != T(0); });
     return found;
   }
 
-  // Solves for minus a right-hand side. Returns the same lanes.
-  [[gnu::always_inline]] Mask<T> solve(const V* right, std::int64_t apart, V (&x)[n]) {
-    const Mask<T> lanes = coupled(right, apart);
+  // Solves for minus a right-hand side by the normal components alone.
+  [[gnu::always_inline]] void solve_normal(const V* right, std::int64_t apart, V (&x)[n]) const {
     for_each<0, n>([&](int k) {
       x[k] = V{};
       if (k < normal) for_each<0, normal>([&](int j) { x[k] -= normal_[k][j] * right[j * apart]; });
     });
+  }
+  // Solves for minus a right-hand side. Returns the lanes in which the shears are not zero by themselves.
+  [[gnu::always_inline]] Mask<T> solve(const V* right, std::int64_t apart, V (&x)[n]) {
+    const Mask<T> lanes = coupled(right, apart);
+    solve_normal(right, apart, x);
     if (n > normal && any(lanes)) {
       solve_whole(lanes, right, apart, x);
       regular_ &= lanes ? whole_is_regular_ : ~Mask<T>{};
@@ -203,10 +208,34 @@ class FreeInLanes {
     });
   }
 
+  // Tells whether derivatives for the caller need those by the shears, once those by all else are there.
+  bool needs_shears(const List<Condensed>& blocks) const {
+    if constexpr (n == normal) return false;
+    Mask<T> found{};
+    const auto look = [&](const V* row, std::int64_t stride, auto&& each_column) {
+      for (int i = normal; i < n; ++i) each_column(row + i * stride);
+    };
+    look(rows_of(f_.condensed, f_.first), f_.condensed.stride, [&](const V* row) {
+      for (int j = 0; j < normal; ++j) found |= row[j] != T(0);
+    });
+    for (const Condensed& block : blocks)
+      if (block.of_output.at != nowhere)
+        look(rows_of(block.of_output, f_.first), block.of_output.stride, [&](const V* row) {
+          for (const std::int64_t column : block.columns) found |= row[column] != T(0);
+        });
+    return any(found);
+  }
+
   // Condenses the derivatives for the caller. Returns the lanes in which that is possible.
   Mask<T> condense(const List<Condensed>& blocks) const {
     Solve matrix = this->matrix(f_.condensed);
-    for (const Condensed& block : blocks) condense(block, matrix);
+    const bool with_shears = needs_shears(blocks);
+    for (const Condensed& block : blocks)
+      if (with_shears || block.is_of_free || block.direct.at == nowhere || block.by_free.at == nowhere ||
+          block.of_output.at == nowhere)
+        condense(block, matrix);
+      else
+        condense_normal(block, matrix);
     return matrix.regular();
   }
 
@@ -226,7 +255,7 @@ class FreeInLanes {
   }
 
   [[gnu::always_inline]] void condense(const Condensed block, Solve& matrix) const {
-    const std::int64_t columns = block.columns.count, count = block.rows.count;
+    const std::int64_t columns = block.columns.count;
     const V *const of_output = rows_of(block.of_output, f_.first), *const by_free = rows_of(block.by_free, 0),
                    *const direct = rows_of(block.direct, 0);
     for (std::int64_t c = 0; c < columns; ++c) {
@@ -236,14 +265,44 @@ class FreeInLanes {
       if (of_output) coupled = matrix.solve(of_output + column, block.of_output.stride, solved);
       V* to = scratch_[block.to] + c;
       if (block.is_of_free) {
-        for (std::int64_t r = 0; r < count; ++r, to += columns) *to = solved[r];
-        continue;
-      }
-      Solve::times(solved, coupled, [&](auto&& add) {
+        for (std::int64_t r = 0; r < block.rows.count; ++r, to += columns) *to = solved[r];
+      } else if (!of_output || !by_free) {
         for (const std::int64_t r : block.rows) {
-          const V value = direct ? direct[r * block.direct.stride + column] : V{};
-          *to = of_output && by_free ? add(value, by_free + r * block.by_free.stride) : value;
+          *to = direct ? direct[r * block.direct.stride + column] : V{};
           to += columns;
+        }
+      } else {
+        Solve::times(solved, coupled, [&](auto&& add) {
+          for (const std::int64_t r : block.rows) {
+            *to = add(direct ? direct[r * block.direct.stride + column] : V{}, by_free + r * block.by_free.stride);
+            to += columns;
+          }
+        });
+      }
+    }
+  }
+  // The same if all derivatives are there, and no lane has shears.
+  [[gnu::always_inline]] void condense_normal(const Condensed& block, const Solve& matrix) const {
+    const V *const of_output = rows_of(block.of_output, f_.first), *const by_free = rows_of(block.by_free, 0),
+                   *const direct = rows_of(block.direct, 0);
+    for (std::int64_t first = 0; first < block.columns.count; first += size) {
+      const std::int64_t more = block.columns.count - first, *const columns = block.columns.items + first;
+      as_constant(more < size ? more : size, [&](auto count) {
+        V solved[size][n], *row = scratch_[block.to] + first;
+#pragma GCC unroll 6
+        for (int c = 0; c < size; ++c)
+          if (c < count) matrix.solve_normal(of_output + columns[c], block.of_output.stride, solved[c]);
+        for (const std::int64_t r : block.rows) {
+          const V *const from = direct + r * block.direct.stride, *const by = by_free + r * block.by_free.stride;
+#pragma GCC unroll 6
+          for (int c = 0; c < size; ++c) {
+            if (c >= count) continue;
+            V sum = from[columns[c]];
+#pragma GCC unroll 3
+            for (int k = 0; k < normal; ++k) sum += by[k] * solved[c][k];
+            row[c] = sum;
+          }
+          row += block.columns.count;
         }
       });
     }

@@ -20,9 +20,10 @@ class FreeSolve {
         scratch_(points.scratch),
         report_(report),
         has_factors_(has_factors),
-        chains_(walk_, scratch_, has_factors) {
-    for (const Step& step : walk_.steps) has_systems_ |= step.implicit != nullptr;
-  }
+        chains_(walk_, scratch_, has_factors),
+        system_(system_of(walk_)),
+        newton_(system_ ? *system_ : none, scratch_, walk_.rules, report_,
+                system_ ? points_.trace(*system_) : nullptr) {}
 
   // Solves for the free components of each block, in turns.
   template <class... Solves>
@@ -34,24 +35,25 @@ class FreeSolve {
         if (step.implicit) ((all.goes_on() ? all.iterate(*step.implicit, i) : void()), ...);
       }
       with_counts(walk.free, [&]<int n, int normal>() {
-        ((all.goes_on() && (i > 0 || all.has_systems_) ? all.template judge<n, normal>(i) : void()), ...);
+        ((all.goes_on() && (i > 0 || all.system_) ? all.template judge<n, normal>(i) : void()), ...);
         ((all.goes_on() ? all.template derive<n, normal>() : void()), ...);
         ((all.goes_on() ? all.template correct<n, normal>(i) : void()), ...);
       });
     }
     (all.finish(), ...);
     if (walk.blocks.count > 0)
-      for (const Step& step : walk.steps) {
-        if (step.implicit) (all.chains_.renew(*step.implicit), ...);
-        if (step.chain) (all.chains_.derive(*step.chain), ...);
-      }
+      with_counts(walk.free, [&]<int n, int normal>() { (all.template derive_for_caller<n, normal>(), ...); });
   }
 
  private:
   bool goes_on() const { return any(open_); }
 
-  Newton<T> newton(const Implicit& system) const {
-    return {system, scratch_, walk_.rules, report_, points_.trace(system)};
+  static constexpr Implicit none = {};
+  // Returns the only system, or null.
+  static const Implicit* system_of(const Walk& walk) {
+    for (const Step& step : walk.steps)
+      if (step.implicit) return step.implicit;
+    return nullptr;
   }
 
   template <int n, int normal>
@@ -72,19 +74,19 @@ class FreeSolve {
     if (!step.implicit) return;
     scratch_.copy(i == 0 ? step.pack : walk_.free.pack);
     if (i == 0) scratch_.copy(step.guess);
-    Newton<T> newton = this->newton(*step.implicit);
-    newton.prepare();
+    newton_.prepare();
     if (i == 0 && walk_.begins_at_solution) {
-      initial_ = newton.take_reference();
+      initial_ = newton_.take_reference();
       points_.begin_at_solution(*step.implicit);
     }
     scratch_.call(step.implicit->system);
+    is_new_ = true;
   }
 
   void iterate(const Implicit& system, std::int64_t i) {
-    Newton<T> newton = this->newton(system);
-    found_ = newton.iterate(i, open_, initial_, left_);
-    has_factors_ = newton.has_factors();
+    found_ = newton_.iterate(i, open_, initial_, left_);
+    has_factors_ = newton_.has_factors();
+    is_new_ = !has_factors_;
     scratch_.copy(system.unpack);
   }
 
@@ -126,7 +128,9 @@ class FreeSolve {
       chains_.assemble(chain);
       for (std::int64_t k = 0; k < entries; ++k) set_where(is_stale_, kept[k], scratch_[chain.right][k]);
     }
-    chains_.solve(chain, kept, from, to);
+    is_new_ = false;
+    if (from > 0 && has_all_) return;
+    has_all_ = chains_.solve(chain, kept, from, to);
     scratch_.copy(chain.unpack);
   }
 
@@ -149,6 +153,23 @@ class FreeSolve {
     open_ &= ~done;
   }
 
+  // Derives by the free shears only if a lane needs that.
+  template <int n, int normal>
+  void derive_for_caller() const {
+    const std::int64_t begin = walk_.free.shears, end = begin + n - normal;
+    bool has_all = true;
+    for (const Step& step : walk_.steps) {
+      if (step.implicit && !is_new_) {
+        scratch_.call(step.implicit->system);
+        has_factors_ = false;
+      }
+      if (step.chain) has_all &= chains_.derive_but(*step.chain, begin, end);
+    }
+    if (has_all || !this->free<n, normal>().needs_shears(walk_.condensed)) return;
+    for (const Step& step : walk_.steps)
+      if (step.chain) chains_.derive_rest(*step.chain, begin, end);
+  }
+
   void finish() {
     report_.status = left_ ? InLanes<T>::status(NEML2_NOT_CONVERGED) : report_.status;
     for (const Step& step : walk_.steps)
@@ -161,12 +182,15 @@ class FreeSolve {
   BlockReport<T>& report_;
   bool& has_factors_;
   const ChainsInLanes<T> chains_;
+  const Implicit* const system_;
+  Newton<T> newton_;
   // Lanes that go on, that are left to others, and whose unknowns have converged, if there are any.
   WideMask<T> open_ = ~WideMask<T>{}, left_{}, found_ = ~WideMask<T>{};
-  bool has_systems_ = false;
-  Mask<T> is_stale_{};  // the derivative of the residual by the free components is computed again
-  V last_{};            // what did not vanish an iteration before
-  Wide<T> initial_{};   // |r| at the guess, or what it is measured by
+  bool is_new_ = false;   // the system was called for the unknowns as they are, and nothing has overwritten its matrix
+  bool has_all_ = false;  // directions of the unknowns by the shears are solved for, too
+  Mask<T> is_stale_{};    // the derivative of the residual by the free components is computed again
+  V last_{};              // what did not vanish an iteration before
+  Wide<T> initial_{};     // |r| at the guess, or what it is measured by
 };
 
 // Condenses derivatives; returns the lanes in which that is possible.

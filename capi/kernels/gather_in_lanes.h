@@ -28,6 +28,11 @@ class Gather {
         if (!is_first_) continue;
         repeat(points.at(input.array), to, input.components);
         of_all_ |= bits_of<T>(to, input.components);
+      } else if (points.is_full() && (input.components != 1 || input.array.stride != 1)) {
+        as_constant(input.components, [&](auto components) {
+          rows_to_vectors<T>(points.at(input.array), input.array.stride, reinterpret_cast<T*>(to), components);
+          given |= bits_of<T>(to, components);
+        });
       } else {
         if (points.used == 1)
           repeat(points.at(input.array), to, input.components);

@@ -118,9 +118,14 @@ template <class T, class Rows>
   if constexpr (has_pairs && std::is_same_v<T, double>) {
 #pragma GCC unroll 3
     for (; c + 2 <= count; c += 2) pair_to_vectors(rows, c, vectors + c * lanes);
+    if (c < count && count > 1) {  // a number once more, instead of one by itself
+      pair_to_vectors(rows, count - 2, vectors + (count - 2) * lanes);
+      return;
+    }
   }
   for (; c < count; ++c) {
     Lanes<T> v;
+#pragma GCC unroll 16
     for (int l = 0; l < lanes; ++l) v[l] = rows[l][c];
     *reinterpret_cast<Lanes<T>*>(vectors + c * lanes) = v;
   }
@@ -146,6 +151,20 @@ template <class Take>
     for (std::int64_t c = 0; c < 6; ++c) take(c);
   } else {
     for (std::int64_t c = 0; c < count; ++c) take(c);
+  }
+}
+
+// Calls a function of any type with a count, or with a constant if it is of a tensor, or of components of one.
+template <class Take>
+[[gnu::always_inline]] inline void as_constant(std::int64_t count, Take&& take) {
+  switch (count) {
+    case 1: return take(std::integral_constant<std::int64_t, 1>());
+    case 2: return take(std::integral_constant<std::int64_t, 2>());
+    case 3: return take(std::integral_constant<std::int64_t, 3>());
+    case 4: return take(std::integral_constant<std::int64_t, 4>());
+    case 5: return take(std::integral_constant<std::int64_t, 5>());
+    case 6: return take(std::integral_constant<std::int64_t, 6>());
+    default: return take(count);
   }
 }
 
