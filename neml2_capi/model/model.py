@@ -22,7 +22,7 @@ from neml2_capi.model.native import Native
 from neml2_capi.model.opened import Opened
 from neml2_capi.model.parameters import Parameters
 from neml2_capi.model.scheduler import Scheduler
-from neml2_capi.model.source import Source, View, source_of
+from neml2_capi.model.source import Source, source_of, view_of
 from neml2_capi.model.state import State, batch_of
 from neml2_capi.model.state_file import read_state, require_artifact, write_state
 
@@ -66,8 +66,8 @@ class Model(Functions, Described):
         scheduler: Scheduler | None = None,
         strain_measure: str | None = None,
         stress_measure: str | None = None,
-        material_axes: bool = False,
-        hypothesis: str = "tridimensional",
+        material_axes: bool | None = False,
+        hypothesis: str | None = "tridimensional",
         strain: str | None = None,
         stress: str | None = None,
     ) -> None:
@@ -124,7 +124,7 @@ class Model(Functions, Described):
         FatalError
             The artifact cannot be loaded; the message says why.
         """
-        view = View(strain_measure, stress_measure, material_axes, hypothesis, strain, stress)
+        view = view_of(strain_measure, stress_measure, material_axes, hypothesis, strain, stress)
         where = absolute(artifact_root)
         self._load(source_of(where, None, device, dtype, runtime, scheduler, view), engine)
 
@@ -140,8 +140,8 @@ class Model(Functions, Described):
         scheduler: Scheduler | None = None,
         strain_measure: str | None = None,
         stress_measure: str | None = None,
-        material_axes: bool = False,
-        hypothesis: str = "tridimensional",
+        material_axes: bool | None = False,
+        hypothesis: str | None = "tridimensional",
         strain: str | None = None,
         stress: str | None = None,
     ) -> _Self:
@@ -177,7 +177,7 @@ class Model(Functions, Described):
             There is no such file or model, or it cannot be loaded.
         """
         model = cls.__new__(cls)
-        view = View(strain_measure, stress_measure, material_axes, hypothesis, strain, stress)
+        view = view_of(strain_measure, stress_measure, material_axes, hypothesis, strain, stress)
         source = source_of(absolute(stub), name, device, dtype, runtime, scheduler, view)
         model._load(source, "native")
         return model

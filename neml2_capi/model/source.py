@@ -23,6 +23,25 @@ class View(NamedTuple):
     stress: str | None = None
 
 
+def view_of(
+    strain_measure: str | None,
+    stress_measure: str | None,
+    material_axes: bool | None,
+    hypothesis: str | None,
+    strain: str | None,
+    stress: str | None,
+) -> View:
+    """View of a law, by the arguments of Model(): None is the law as it is."""
+    return View(
+        strain_measure,
+        stress_measure,
+        False if material_axes is None else material_axes,
+        View().hypothesis if hypothesis is None else hypothesis,
+        strain,
+        stress,
+    )
+
+
 class Source(NamedTuple):
     """Arguments by which a model was loaded."""
 

@@ -374,6 +374,14 @@ def test_a_model_travels_with_its_hypothesis() -> None:
     )
 
 
+def test_none_is_the_law_as_it_is() -> None:
+    path = examples.path("elasticity")
+    for choice in ("hypothesis", "strain_measure", "stress_measure", "material_axes"):
+        model, plain = Model(path, **{choice: None}), Model(path)  # type: ignore[arg-type]
+        assert model.inputs.names == plain.inputs.names
+        assert pickle.loads(pickle.dumps(model)).inputs.names == plain.inputs.names
+
+
 def test_a_hypothesis_that_cannot_be_is_refused(artifacts: Artifacts) -> None:
     with pytest.raises(FatalError, match=r"did you mean 'plane_stress'"):
         Model(examples.path("elasticity"), hypothesis="plane_stres")
