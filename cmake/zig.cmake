@@ -31,7 +31,8 @@ set(CMAKE_C_FLAGS_INIT "-g0 -fno-sanitize=undefined -ffile-prefix-map=${sources}
 set(CMAKE_CXX_FLAGS_INIT "${CMAKE_C_FLAGS_INIT}")
 set(CMAKE_SHARED_LINKER_FLAGS_INIT -s)
 if(CMAKE_SYSTEM_NAME STREQUAL Darwin)
-  # There a table of symbols takes another option, and tables for exceptions are written once, in Apple's own form.
+  # There a table of symbols takes another option, and tables for exceptions are written once, in Apple's own form,
+  # which knows functions with frame pointers.
   set(CMAKE_SHARED_LINKER_FLAGS_INIT -Wl,-x)
-  string(APPEND CMAKE_CXX_FLAGS_INIT " -fno-asynchronous-unwind-tables")
+  string(APPEND CMAKE_CXX_FLAGS_INIT " -fno-asynchronous-unwind-tables -fno-omit-frame-pointer")
 endif()
