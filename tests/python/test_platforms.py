@@ -19,11 +19,13 @@ import numpy as np
 import pytest
 from loaded import load
 from native import ROOT
+from test_plugin_macos import read_by_lief, require_signed
 from test_scalar import random_program
 
 from neml2_capi import Model, examples
 from neml2_capi.kernels.build import SYSTEMS, TARGETS, build
 from neml2_capi.kernels.folder import write_sources
+from neml2_capi.plugin.dylib import with_segment
 
 sys.path.append(str(ROOT))  # last: the package of the checkout has no library
 
@@ -297,6 +299,24 @@ def test_a_wheel_for_another_system_exports_our_functions_alone(tag: str, tmp_pa
     assert file.stat().st_size <= SIZES[tag]
 
 
+@pytest.mark.everything("cross-compiles the core")
+@pytest.mark.parametrize("tag", [tag for tag in ELSEWHERE if tag.startswith("macos")])
+def test_a_plug_in_of_a_wheel_for_macos_exports_what_hosts_look_for(
+    tag: str, tmp_path: Path
+) -> None:
+    """And is signed, and sound for LIEF, with an artifact inside."""
+    with zipfile.ZipFile(platform_wheel(tag)) as archive:
+        shell = archive.read("neml2_capi/lib/neml2_plugin.dylib")
+    made = tmp_path / "libsteel.dylib"
+    made.write_bytes(with_segment(shell, b"neml2 artifact\n\0", made.name))
+    require_signed(made.read_bytes(), made.name)
+    assert read_by_lief(made)["faults"] == ""
+    names = exported(made)
+    ours = {name for name in names if name.startswith("NEML2_")}
+    assert names - ours == {"UMAT", "umat", "umat_", "VUMAT", "vumat", "vumat_"}
+    assert {"NEML2_PlaneStress", "NEML2_nMaterialProperties", "NEML2_setOutOfBoundsPolicy"} <= ours
+
+
 # delocate asks for Apple's tools; LLVM's know no -m: parentheses are part of a name.
 _OTOOL = """#!/bin/bash
 words=(); for word in "$@"; do [ "$word" = -m ] || words+=("$word"); done
@@ -363,7 +383,7 @@ def test_a_wheel_for_another_system_holds_its_library_and_kernels(tag: str) -> N
         library = "libneml2_capi.dll" if windows else "libneml2_capi.1.dylib"
         system = SYSTEMS["windows" if windows else "macos"]
         assert archive.read(f"neml2_capi/lib/{library}").startswith(system.magic)
-        assert ("neml2_capi/lib/neml2_plugin.dll" in names) == windows
+        assert f"neml2_capi/lib/neml2_plugin.{'dll' if windows else 'dylib'}" in names
         assert not any(name.endswith(".so") for name in names)
         for name in examples.NAMES:
             folder = f"neml2_capi/examples/{name}/kernels/float64"
