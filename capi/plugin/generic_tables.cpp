@@ -2,6 +2,7 @@
 // filled when the library is loaded. Under hypotheses, states are numbers: MFront's tensors lack components there.
 #include <neml2_capi.h>
 
+#include <algorithm>
 #include <exception>
 #include <new>
 #include <string>
@@ -57,6 +58,9 @@ EXPORTED int NEML2_GradientsTypes[] = {1}, NEML2_ThermodynamicForcesTypes[] = {1
 EXPORTED unsigned short NEML2_nTangentOperatorBlocks = 2;
 EXPORTED const char* NEML2_TangentOperatorBlocks[] = {"Stress", "Strain"};
 
+EXPORTED double NEML2_atol_ParameterDefaultValue = 0, NEML2_rtol_ParameterDefaultValue = 0;
+EXPORTED unsigned short NEML2_miters_ParameterDefaultValue = 0, NEML2_rescue_ParameterDefaultValue = 0;
+
 EXPORTED unsigned short NEML2_TemperatureRemovedFromExternalStateVariables = 0;
 EXPORTED unsigned short NEML2_nMaterialProperties = 0, NEML2_nInternalStateVariables = 0;
 EXPORTED unsigned short NEML2_nExternalStateVariables = 0;
@@ -97,6 +101,14 @@ void show_large_strain() {
   NEML2_GradientsTypes[0] = tensor;
 }
 
+void show_defaults(const Mapping& map) {
+  const auto count = [](double number) { return static_cast<unsigned short>(std::min(number, 65535.0)); };
+  NEML2_atol_ParameterDefaultValue = map.option("atol", map.atol);
+  NEML2_rtol_ParameterDefaultValue = map.option("rtol", map.rtol);
+  NEML2_miters_ParameterDefaultValue = count(map.option("miters", map.miters));
+  NEML2_rescue_ParameterDefaultValue = count(map.option("rescue", MOST_RESCUE_SOLVES));
+}
+
 // The states under a hypothesis, number by number, and what it adds to the history.
 void add_states(const Mapping& map, std::int32_t number, unsigned short& count, const char** names) {
   const auto add_items = [&](const std::string& name, std::size_t size) {
@@ -123,6 +135,7 @@ void add_states(const Mapping& map, std::int32_t number, unsigned short& count, 
     if (!map.strain_measure.empty()) show_large_strain();
     // F, and the rotations of tensors, are of three dimensions.
     if (NEML2_SymmetryType == 1 || !map.strain_measure.empty()) NEML2_nModellingHypotheses = 1;
+    show_defaults(map);
     NEML2_IntegratesEnergies = map.integrates_energies;
     NEML2_ComputesInternalEnergy = map.integrates_energies || !map.stored_energy.empty();
     NEML2_ComputesDissipatedEnergy = map.integrates_energies || !map.dissipated_energy.empty();

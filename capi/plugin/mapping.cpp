@@ -50,6 +50,9 @@ Mapping mapping_of(const Json& json) {
     mapping.constants.push_back({item.at("name").text(), item.at("value").numbers()});
   for (const auto& [name, value] : json.at("options").members())
     mapping.options.emplace_back(name, value.is_text() ? Mapping::Option(value.text()) : value.number());
+  mapping.atol = json.at("solver").at("atol").number();
+  mapping.rtol = json.at("solver").at("rtol").number();
+  mapping.miters = json.at("solver").at("miters").number();
   mapping.has_stress_history = json.at("has_stress_history").boolean();
   mapping.begin = size(json.at("begin"));
   mapping.size = size(json.at("size"));
@@ -62,6 +65,12 @@ std::size_t Mapping::end_of(const std::vector<Variable>& variables) {
   std::size_t end = 0;
   for (const Variable& variable : variables) end = std::max(end, variable.first + variable.size);
   return end;
+}
+
+double Mapping::option(const std::string& name, double otherwise) const {
+  for (const auto& [option, value] : options)
+    if (const double* number = std::get_if<double>(&value); number && option == name) return *number;
+  return otherwise;
 }
 
 std::vector<Mapping> read_mappings(std::string_view text) {

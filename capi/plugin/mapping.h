@@ -27,6 +27,9 @@ struct Constant {
   std::vector<double> values;
 };
 
+// Solves after which a point that does not converge is left to the host, which cuts its step. A mapping may say otherwise.
+inline constexpr double MOST_RESCUE_SOLVES = 100;
+
 struct Mapping {
   std::string material, host, strain, stress, time, temperature;  // "" if there is none
   std::string strain_measure;                    // around the law, for hosts that pass F: logarithmic and so on
@@ -37,9 +40,12 @@ struct Mapping {
   std::vector<Constant> constants;
   using Option = std::variant<double, std::string>;
   std::vector<std::pair<std::string, Option>> options;
-  bool has_stress_history = false;  // the stress of the step before is an input
-  std::size_t begin = 0, size = 0;  // of its artifact, in the artifacts of the library
+  double atol = 0, rtol = 0, miters = 0;  // of the artifact's solver
+  bool has_stress_history = false;        // the stress of the step before is an input
+  std::size_t begin = 0, size = 0;        // of its artifact, in the artifacts of the library
 
+  // Returns the number of an option, or another one if the mapping file does not have it.
+  double option(const std::string& name, double otherwise) const;
   std::size_t nstatv() const { return end_of(states); }
   std::size_t nprops() const { return end_of(parameters); }
   std::size_t nfields() const { return end_of(fields); }

@@ -23,8 +23,6 @@
 namespace neml2_capi::plugin {
 namespace {
 
-// Solves after which a point that does not converge is left to the host, which cuts its step. A mapping may say otherwise.
-constexpr double MOST_RESCUE_SOLVES = 100;
 constexpr std::size_t HYPOTHESES = NEML2_AXISYMMETRICAL_GENERALISED_PLANE_STRAIN + 1;
 
 // Opens the provider from memory, for the library to find by its name: there is no file beside it. It stays, and serves

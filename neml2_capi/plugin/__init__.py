@@ -130,7 +130,11 @@ def make(
             wanted.host = host or wanted.host
             check(wanted, model)
             bounds |= numbers(model, wanted)
-            has_stress_history = f"{wanted.stress}~1" in model.inputs.names
+            told = {
+                "material": wanted.material,
+                "has_stress_history": f"{wanted.stress}~1" in model.inputs.names,
+                "solver": {name: model.options[name] for name in ("atol", "rtol", "miters")},
+            }
         archive = _kernels(root)
         has_packages = packages or archive is None or not _opens(archive)
         if system != SYSTEM:
@@ -139,7 +143,6 @@ def make(
             archive = packed(_whole(root))
         wanted.begin, wanted.size = sum(map(len, archives)), len(archive)
         archives.append(archive)
-        told = {"material": wanted.material, "has_stress_history": has_stress_history}
         documents.append(told | wanted.document())
         materials.append((wanted, has_packages))
     _require_names([wanted for wanted, _ in materials])

@@ -227,7 +227,8 @@ def test_parameters_are_set_by_name_and_hold_from_then_on(
     """A constant that the mapping leaves out of the properties, and options of the solver."""
     mapping, library = tmp_path / "steel.nml", tmp_path / "libsteel.so"
     lines = draft(HARDENING).splitlines()
-    mapping.write_text("\n".join(line for line in lines if "yield_stress" not in line))
+    lines = [line for line in lines if "yield_stress" not in line]
+    mapping.write_text("\n".join([*lines, "&option name = 'rtol', value = 1e-9 /"]))
     make(HARDENING, library, mapping=mapping)
     point, loading = Point(library, np.array([200e3])), ctypes.CDLL(str(library))
     number, count, size = (
@@ -238,6 +239,14 @@ def test_parameters_are_set_by_name_and_hold_from_then_on(
     assert point.table("nParameters") == 4
     names = (ctypes.c_char_p * 4).in_dll(loading, "NEML2_Parameters")
     assert list(names) == [b"atol", b"rtol", b"miters", b"rescue"]
+    options = Model(HARDENING).options
+    for option, kind, default in (
+        ("atol", ctypes.c_double, options["atol"]),
+        ("rtol", ctypes.c_double, 1e-9),
+        ("miters", ctypes.c_ushort, options["miters"]),
+        ("rescue", ctypes.c_ushort, 100),
+    ):
+        assert kind.in_dll(loading, f"NEML2_{option}_ParameterDefaultValue").value == default
     before = point.call(4, LOADED)
     assert number(b"yield_stress", 1e6) == 1
     after = point.call(4, LOADED)
