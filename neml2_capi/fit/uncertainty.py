@@ -281,7 +281,10 @@ class LogDensity:
             def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
                 outputs[0][0] = np.asarray(density(inputs[0]))
 
-            def grad(self, inputs: Any, gradients: Any) -> Any:
-                return [gradients[0] * Gradient()(inputs[0])]
+            def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> Any:
+                return [cotangents[0] * Gradient()(inputs[0])]
+
+            def grad(self, inputs: Any, cotangents: Any) -> Any:  # before pytensor 3
+                return self.pullback(inputs, None, cotangents)
 
         return Density()
