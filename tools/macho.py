@@ -66,6 +66,8 @@ def _mend_indirect_symbols(data: bytearray, table: int, dynamic: int) -> None:
     (symbols,) = struct.unpack_from("<I", data, table + 8)
     place, count = struct.unpack_from("<2I", data, dynamic + 56)
     written = struct.unpack_from(f"<{count}I", data, place)
+    if _LOCAL in written:
+        return  # mended already: a build may come by again
     sections = dict(_indirect_sections(data))
     stubs = written[: sections[_STUBS][2]]
     rest = iter(written[len(stubs) :])
