@@ -29,7 +29,8 @@ def agree(ours: Any, theirs: Any, rounding: float = 0.0) -> bool:
     eps = torch.finfo(theirs.dtype).eps
     close = eps**0.4
     most = close * _largest(theirs) + _ROUNDINGS * max(rounding, eps)
-    return bool(torch.allclose(ours, theirs, rtol=close, atol=most, equal_nan=True))
+    pair = ours.double(), theirs.double()  # programs of single precision are evaluated in double
+    return bool(torch.allclose(*pair, rtol=close, atol=most, equal_nan=True))
 
 
 def rounding_of(results: Any, results_beside: Any) -> float:

@@ -53,7 +53,7 @@ def test_single_precision(tmp_path: Path) -> None:
         stiffness = 150e3 * (1 + 400 * (deviator * deviator).sum(-1, keepdim=True))
         return stiffness * deviator + 500e3 * volume
 
-    results = {}
+    results, products = {}, {}
     for dtype in ("float32", "float64"):
         export.model(
             law,
@@ -65,11 +65,20 @@ def test_single_precision(tmp_path: Path) -> None:
             kernels="only",
         )
         model = Model(tmp_path / dtype, dtype=dtype, hypothesis="plane_stress")
-        results[dtype] = model.jacobian({"strain": STRAIN.astype(dtype)})
+        strain = {"strain": STRAIN.astype(dtype)}
+        results[dtype] = model.jacobian(strain)
+        ones = np.ones_like(strain["strain"])
+        along = model.jvp(strain, {"strain": ones})[1]["stress"]
+        products[dtype] = along, model.vjp(strain, {"stress": ones})[1]["strain"]
     (found, blocks), (expected, tangents) = results["float32"], results["float64"]
     assert found["stress"].dtype == np.float32
     assert_near(found["stress"], expected["stress"], 1e-6)
     assert_near(blocks["stress"]["strain"], tangents["stress"]["strain"], 1e-6)
+    for found, expected in zip(products["float32"], products["float64"], strict=True):
+        assert found.dtype == np.float32
+        assert_near(found, expected, 1e-6)
+    assert_near(products["float64"][0], tangents["stress"]["strain"].sum(-1), 1e-12)
+    assert_near(products["float64"][1], tangents["stress"]["strain"].sum(-2), 1e-12)
 
 
 def test_increments_that_are_cut(artifacts: Artifacts) -> None:
