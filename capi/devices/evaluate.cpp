@@ -15,8 +15,6 @@ namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-bool is_floating(const Tensor& tensor) { return tensor.dtype() == DType::float64 || tensor.dtype() == DType::float32; }
-
 // Returns a value of every point, one row each.
 Tensor rows_of(const Tensor& given, const Dims& batch, const Dims& point_shape) {
   return shaped(expanded(given, batch.then(point_shape)), Dims{batch.product()}.then(point_shape));
@@ -58,7 +56,7 @@ struct Shaping {
     const Dims flat{batched ? points : 1};
     rows = shaped(rows, Dims{rows.sizes()[0]}.then(variable.point_shape));
     if (!(rows.sizes().first(1) == flat)) rows = expanded(rows, flat.then(variable.point_shape)).row_major();
-    if (failed.data() && batched && is_floating(rows)) rows = select(rows, failed, false);
+    if (failed.data() && batched && is_real(rows.dtype())) rows = select(rows, failed, false);
     return shaped(rows, wanted);
   }
 

@@ -9,8 +9,6 @@ namespace {
 
 using namespace algebra;
 
-bool is_floating(const Tensor& tensor) { return tensor.dtype() == DType::float64 || tensor.dtype() == DType::float32; }
-
 // Tells NaN from numbers, of which infinity is one.
 Tensor is_number(const Tensor& x) { return at_most(x, x); }
 
@@ -20,7 +18,7 @@ class Bad {
   Bad(const Dims& batch, Device device) : batch_(batch), count_(filled(DType::float64, batch, 0.0, device)) {}
 
   void add(const Tensor& values, const Dims& point_shape, Tensor (*is_good)(const Tensor&)) {
-    if (!values.data() || !is_floating(values) || values.numel() == 0) return;
+    if (!values.data() || !is_real(values.dtype()) || values.numel() == 0) return;
     const Dims own = values.sizes().first(values.ndim() - point_shape.size());
     const Tensor vectors = shaped(values.row_major(), {own.product(), point_shape.product()});
     const Tensor bad = sum(converted(negated(is_good(vectors)), DType::float64), {1}, false);

@@ -32,8 +32,6 @@ bool any_beyond(const Scalar* values, std::int64_t count, std::int64_t stride, d
   return beyond != 0;
 }
 
-bool is_floating(DType dtype) { return dtype == DType::float64 || dtype == DType::float32; }
-
 const Variable* find(const std::vector<Variable>& variables, const std::string& name) {
   const auto found = std::ranges::find(variables, name, &Variable::name);
   return found == variables.end() ? nullptr : &*found;
@@ -66,7 +64,7 @@ Bound bound_of(const artifact::Metadata& metadata, const artifact::Bound& told, 
   }
   if (!variable) throw misfit("is no input and no parameter of the model.");
   bound.variable = static_cast<std::size_t>(variable - (bound.kind == Kind::input ? inputs : parameters).data());
-  if (!is_floating(variable->dtype)) throw misfit(join("is ", name_of(variable->dtype), "; bounds are of floats."));
+  if (!is_real(variable->dtype)) throw misfit(join("is ", name_of(variable->dtype), "; bounds are of floats."));
   const auto size = static_cast<std::size_t>(variable->point_shape.product());
   for (const auto* side : {&told.lower, &told.upper})
     if (side->size() != 1 && side->size() != size)

@@ -21,7 +21,7 @@ bool may_only_solve(const Signature& signature, const std::vector<OperatorNode>&
   const DType type = inputs[0].dtype;
   return nodes[0].target == "aten::_linalg_solve_ex" && takes_tensors_only(nodes[0], 2) &&
          nodes[1].target == "aten::_linalg_check_errors" && axes_of_a == 3 && (axes_of_b == 2 || axes_of_b == 3) &&
-         (type == DType::float64 || type == DType::float32) && type == inputs[1].dtype;
+         is_real(type) && type == inputs[1].dtype;
 }
 
 Vector<Tensor> sample_systems(const std::vector<InputSpec>& inputs) {

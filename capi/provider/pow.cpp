@@ -11,8 +11,6 @@
 namespace neml2_capi::aoti::builtin {
 namespace {
 
-bool is_real(DType dtype) { return dtype == DType::float64 || dtype == DType::float32; }
-
 // Returns the type of a power by torch's promotion: the wider type, but a tensor with axes prevails over one without.
 DType promote(const Tensor& a, const Tensor& b) {
   if (!is_real(a.dtype()) || !is_real(b.dtype()))

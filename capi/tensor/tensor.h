@@ -42,6 +42,9 @@ inline std::int64_t itemsize(DType dtype) {
   return sizes[static_cast<std::int32_t>(dtype)];
 }
 
+// Tells whether laws compute with the element type.
+inline bool is_real(DType dtype) { return dtype == DType::float64 || dtype == DType::float32; }
+
 // Returns the name of an element type that numpy, torch and the metadata use.
 inline const char* name_of(DType dtype) {
   constexpr const char* names[] = {"",     "float64", "float32", "int64",   "int32",   "int16",

@@ -103,7 +103,7 @@ void write_rows(const Tensor& value, const Variable& variable, const Points& arr
 bool write_finite(const Tensor& value, const Variable& variable, const Points& array, std::int64_t begin,
                   std::int64_t points) {
   bool finite = true, written = !array.data;
-  if (value.data() && (value.dtype() == DType::float64 || value.dtype() == DType::float32))
+  if (value.data() && is_real(value.dtype()))
     with_scalar(value.dtype(), [&]<class Scalar>(Scalar*) {
       const bool together = array.data && dense(array, variable, points);
       auto* to = together ? reinterpret_cast<Scalar*>(point(array, begin, sizeof(Scalar))) : nullptr;
