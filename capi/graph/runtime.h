@@ -20,6 +20,11 @@ struct Wanted {
   Wanted() = default;
   Wanted(Runtime runtime) : runtime(runtime) {}
   Wanted(Runtime runtime, Device device) : runtime(runtime), device(device) {}
+
+  // Tells whether a model may run on its kernels, which take memory of the processor.
+  bool takes_kernels() const {
+    return device.value_or(Device()).is_host() && (runtime == Runtime::automatic || runtime == Runtime::builtin);
+  }
 };
 
 }  // namespace neml2_capi::graph

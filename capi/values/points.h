@@ -27,6 +27,11 @@ enum class Kind : std::int32_t {
   unknown = NEML2_UNKNOWN
 };
 
+inline const char* name_of(Kind kind) {
+  constexpr const char* names[] = {"input", "output", "parameter", "unknown"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
 // Tells whether any of these is bound.
 inline bool any_bound(const std::vector<Points>& arrays) {
   for (const Points& array : arrays)
