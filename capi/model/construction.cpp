@@ -1,5 +1,3 @@
-#include "capi/model/model.h"
-
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -7,6 +5,7 @@
 #include "capi/base/error.h"
 #include "capi/graph/backend.h"
 #include "capi/model/lost_sites.h"
+#include "capi/model/model.h"
 #include "capi/segments/implicit.h"
 #include "capi/segments/misfit.h"
 

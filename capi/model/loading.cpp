@@ -1,5 +1,3 @@
-#include "capi/model/model.h"
-
 #include <chrono>
 #include <cmath>
 
@@ -7,6 +5,7 @@
 #include "capi/base/error.h"
 #include "capi/base/log.h"
 #include "capi/graph/backend.h"
+#include "capi/model/model.h"
 #include "capi/platform/refusals.h"
 
 namespace neml2_capi::model {
