@@ -46,6 +46,31 @@ def pointer(array: Array) -> ctypes.c_void_p:
     return array.ctypes.data_as(ctypes.c_void_p)
 
 
+def explicit_step(
+    vumat: Any,
+    props: Array,
+    density: Array,
+    increment: Array,
+    before: tuple[Array, ...],
+    now: float,
+) -> tuple[Array, Array, Array]:
+    """One call of VUMAT for some points: their stress, state and two energies per mass."""
+    old = [np.asfortranarray(values) for values in before]
+    new = [np.zeros_like(values) for values in old]
+    points, components = increment.shape
+    sizes = (points, 3, components - 3, old[1].shape[1], 0, len(props), 0)
+    counts = [ctypes.byref(ctypes.c_int(k)) for k in sizes]
+    none, time, increment = pointer(np.zeros(64)), np.array([now]), np.asfortranarray(increment)
+    into = np.zeros((2, points))
+    vumat(
+        *counts, *map(pointer, (time, time, np.ones(1))), b"STEEL".ljust(80), none, none,
+        *map(pointer, (props, density, increment)), *[none] * 5,
+        *map(pointer, (old[0], old[1], before[2][0], before[2][1])), *[none] * 4,
+        *map(pointer, (new[0], new[1], into[0], into[1])),
+    )  # fmt: skip
+    return new[0], new[1], into
+
+
 @pytest.mark.parametrize("ndi, nshr", [(3, 3), (2, 1), (1, 0)])
 def test_umat_has_the_work_of_the_stress(
     plug_in: Callable[[str], Path], ndi: int, nshr: int
@@ -90,20 +115,14 @@ def test_vumat_has_the_work_per_mass(plug_in: Callable[[str], Path], nshr: int) 
     n, points, density = 3 + nshr, 2, np.array([7.8e-9, 2.0e-9])
     strains = np.stack([0.7 * STRAIN, STRAIN])[:, [0, 1, 2, 3, 5, 4]]  # 11, 22, 33, 12, 23, 31
     strains = (strains * [1, 1, 1, 0.5, 0.5, 0.5])[:, :n]
-    stress, state = np.zeros((points, n), order="F"), np.zeros((points, 19), order="F")
-    energies, work, before = np.zeros((2, points)), np.zeros(points), np.zeros(points)
-    counts = [ctypes.byref(ctypes.c_int(k)) for k in (points, 3, nshr, 19, 0, 2, 0)]
-    none, dt, twice = pointer(np.zeros(64)), np.ones(1), np.array([1, 1, 1, *[2.0] * nshr])
+    stress, state, energies = np.zeros((points, n)), np.zeros((points, 19)), np.zeros((2, points))
+    work, before = np.zeros(points), np.zeros(points)
+    twice = np.array([1, 1, 1, *[2.0] * nshr])
     for step in range(len(PATH) - 1):
-        increment = np.asfortranarray(strains * (PATH[step + 1] - PATH[step]))
-        time, old, older = np.full(1, step + 1.0), stress.copy(order="F"), energies.copy()
-        stress, state_old = np.zeros_like(old), state.copy(order="F")
-        vumat(
-            *counts, *map(pointer, (time, time, dt)), b"STEEL".ljust(80), none, none,
-            *map(pointer, (PROPS, density, increment)), *[none] * 5,
-            *map(pointer, (old, state_old, older[0], older[1])), *[none] * 4,
-            *map(pointer, (stress, state, energies[0], energies[1])),
-        )  # fmt: skip
+        increment, old = strains * (PATH[step + 1] - PATH[step]), stress
+        stress, state, energies = explicit_step(
+            vumat, PROPS, density, increment, (old, state, energies), step + 1.0
+        )
         work += ((old + stress) / 2 * increment * twice).sum(axis=1)
         np.testing.assert_allclose(energies[0] * density, work, rtol=1e-9)
         shears = 1 + POISSON
