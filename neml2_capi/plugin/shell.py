@@ -50,8 +50,14 @@ def provider_of(system: str) -> bytes:
     """What packages call, which are Linux's."""
     if system != "linux":
         return b""
-    (provider,) = Path(library_path()).parent.glob("libn2*.so")
-    return provider.read_bytes()
+    folder = Path(library_path()).parent
+    providers = list(folder.glob("libn2*.so"))
+    if len(providers) != 1:
+        raise PluginError(
+            f"In {folder} there are {len(providers)} libraries libn2*.so; expected one, the "
+            "library's own: install the wheel of neml2_capi, or build into an empty folder."
+        )
+    return providers[0].read_bytes()
 
 
 def _in_wheel(wheel: Path, name: str) -> bytes:
