@@ -52,6 +52,7 @@ def test_schedulers_have_no_races(tmp_path: Path) -> None:
         "threads/scheduler.cpp",
         "threads/worker.cpp",
         "base/error.cpp",
+        "base/print_number.cpp",
         "base/interrupt.cpp",
         "base/locks.cpp",
         "platform/files_posix.cpp",

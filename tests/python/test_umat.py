@@ -564,5 +564,5 @@ def test_two_stresses_are_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_artifact_of_another_type_is_refused(artifacts: Mapping[str, Path]) -> None:
-    with pytest.raises(DraftError, match="computes in float32, and hosts compute in float64"):
+    with pytest.raises(DraftError, match="computes in float32, and hosts and pages in float64"):
         draft(artifacts["elasticity_float32"])
