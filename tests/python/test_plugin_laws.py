@@ -273,9 +273,9 @@ def test_a_law_with_energies_gives_them_and_says_so(
 
 def test_vumat_gives_the_energies_of_a_law_per_mass(plug_in: Callable[..., Path]) -> None:
     vumat = ctypes.CDLL(str(plug_in("stiffening", ("predef = 0", "value = 0.25")))).vumat_
-    density, none = np.array([7.8e-9, 2.0e-9]), np.zeros((2, 0))
+    density = np.array([7.8e-9, 2.0e-9])
     strain = np.outer([1.0, 0.5], [1e-3, -4e-4, -3e-4, 2e-4, 5e-4, -1e-4])  # 11, 22, 33, 12, 23, 31
-    before = (np.zeros((2, 6)), none, np.zeros((2, 2)))
+    before = (np.zeros((2, 6)), np.zeros((2, 6)), np.zeros((2, 2)))  # the state has the strain
     energies = explicit_step(vumat, np.zeros(0), density, strain, before, 1.0)[2]
     mandel = strain[:, [0, 1, 2, 4, 5, 3]] * np.array([1, 1, 1, *[np.sqrt(2)] * 3])
     stored = np.einsum("pi,ij,pj->p", mandel, hooke(), mandel) / 2
