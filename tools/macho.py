@@ -62,7 +62,7 @@ def _commands(data: bytearray) -> Iterator[tuple[int, int]]:
 
 
 def _mend_indirect_symbols(data: bytearray, table: int, dynamic: int) -> None:
-    """Write an entry for each pointer, which is that of a symbol or local."""
+    """Write an entry for each pointer: the number of a symbol, or the mark of a local one."""
     (symbols,) = struct.unpack_from("<I", data, table + 8)
     place, count = struct.unpack_from("<2I", data, dynamic + 56)
     written = struct.unpack_from(f"<{count}I", data, place)
@@ -85,7 +85,7 @@ def _mend_indirect_symbols(data: bytearray, table: int, dynamic: int) -> None:
 
 
 def _indirect_sections(data: bytearray) -> Iterator[tuple[int, tuple[int, int, int]]]:
-    """By its kind, where a section begins, its first indirect symbol, and how many it has."""
+    """Yield the kind of each section, and its offset, first indirect symbol and their number."""
     for command, at in _commands(data):
         count = struct.unpack_from("<I", data, at + 64)[0] if command == _SEGMENT else 0
         for section in range(at + 72, at + 72 + 80 * count, 80):

@@ -281,7 +281,7 @@ class FreeInLanes {
       }
     }
   }
-  // The same if all derivatives are there, and no lane has shears.
+  // Condenses a block whose derivatives are all there, if no lane has shears.
   [[gnu::always_inline]] void condense_normal(const Condensed& block, const Solve& matrix) const {
     const V *const of_output = rows_of(block.of_output, f_.first), *const by_free = rows_of(block.by_free, 0),
                    *const direct = rows_of(block.direct, 0);

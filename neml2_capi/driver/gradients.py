@@ -164,7 +164,7 @@ class Gradients:
     ) -> dict[str, Array]:
         """Gradients from derivatives of all outputs that have cotangents, which are not kept."""
         history = self._history
-        # Of one value for all points, all that is summed is one product with a vector.
+        # The sum over all points of one value is one product with a vector.
         one = {each.name: math.prod(each.batch) == 1 for each in wanted}
         sums = {
             each.name: np.zeros((1 if one[each.name] else history.points, each.size))

@@ -93,7 +93,7 @@ class Problem:
         #: Searches that did not converge somewhere: what failed, and with which parameters.
         self.failures: list[str] = []
         self.evaluations = 0
-        #: The standard deviation of residuals, by which those of priors are multiplied: 1 if all
+        #: The standard deviation of residuals, a factor of the residuals of priors: 1 if all
         #: experiments have a `deviation`, else what a search found.
         self.scatter = 1.0
         self._last: tuple[Array, list[Simulated], list[Terms | None]] | None = None

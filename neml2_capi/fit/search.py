@@ -40,7 +40,7 @@ class Search:
     prior: float = 0.0
 
     def badness(self, freedom: int) -> float:
-        """What the best search has the least of: the cost if the scatter is 1."""
+        """The number that is least for the best search: the cost if the scatter is 1."""
         data = self.cost / self.scatter**2
         return data + max(freedom, 0) * float(np.log(self.scatter))
 

@@ -56,7 +56,7 @@ _UNROLLED = 256
 
 
 class Pair(NamedTuple):
-    """What is derived, and by which input or parameter."""
+    """A derivative: its output, and the input or parameter that it is by."""
 
     output: str
     input: Key

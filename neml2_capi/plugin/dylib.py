@@ -15,7 +15,7 @@ from neml2_capi.plugin.signature import signature, size_of_signature
 from neml2_capi.plugin.symbols import long_double
 from neml2_capi.plugin.trie import address_of, names_of, trie_of
 
-# Of <mach-o/loader.h>.
+# Constants of <mach-o/loader.h>.
 _HEADER = struct.Struct("<8I")
 _SEGMENT = struct.Struct("<2I16s4Q4I")
 _SECTION = struct.Struct("<16s16s2Q8I")
@@ -59,7 +59,7 @@ def with_segment(
     trie = trie_of(exports)
     size = _up(len(content))
 
-    # What stands in __LINKEDIT up to the signature, and its new places.
+    # The places of tables in __LINKEDIT, all before the signature, move.
     places = [(c, at) for c in commands for at in _PLACES.get(_kind(c), ())]
     following = [place for c, at in places if (place := _word(c, at)) > begin]
     grown = len(trie) - (min(following) - begin)

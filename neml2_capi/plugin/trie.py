@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 
 def names_of(trie: bytes) -> dict[str, bytes]:
-    """What each name leads to, as it stands in a table of exports."""
+    """The entry of each name in a table of exports."""
     return dict(_under(trie, 0, b""))
 
 
