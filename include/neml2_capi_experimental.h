@@ -357,8 +357,14 @@ NEML2_CAPI int32_t neml2_call_bind_input_derivative(neml2_call *call, const char
  * that they had when neml2_call_run() was called.
  *
  * An array of any role may be on the device, and a report. Not there, and refused by name: adjoints that are sums over the
- * points, NEML2_REPORT_RESCUE_SOLVES, and what the kernels of a text do not give. Steps and solves (neml2_call_run_steps(),
- * neml2_solve_begin_call()) are for arrays of the host.
+ * points, NEML2_REPORT_RESCUE_SOLVES, derivatives of inputs, and what the kernels of a text do not give. Solves
+ * (neml2_solve_begin_call()) are for arrays of the host.
+ *
+ * neml2_call_run_steps() puts all steps into the queue, and returns NEML2_OK as neml2_call_run() does, if `made` is NULL;
+ * else it waits, as neml2_call_wait(), to tell how many were made. Once a point is not good, later steps write nothing, so
+ * that arrays are as on the host: statuses are in the report, which has a row for each step if it has a step stride, and
+ * neml2_call_wait() returns the status of that step. If a result has room for one step alone, all points go at once, or
+ * if the option `chunk` or the memory says less, each step is evaluated twice.
  * ------------------------------------------------------------------------------------------- */
 
 /** Kinds of pointers to arrays: an address on the device (on CUDA; on OpenCL of shared virtual memory), or a cl_mem

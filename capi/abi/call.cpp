@@ -75,13 +75,41 @@ void require_plan(CallObject& call, std::int64_t npoints, std::int64_t nsteps) {
     make_plan(call, npoints, nsteps);
 }
 
-// Puts a run into the queue of the caller.
-std::int32_t run_on_device(CallObject& call, std::int64_t npoints) {
+// Completes the bindings for a run in the queue of the caller.
+void complete_on_device(CallObject& call, std::int64_t npoints) {
   call.model->take(call.snapshot);
   complete(call, npoints, call.snapshot, call.bindings);
   call.bindings.parameters = call.overrides;
+}
+
+// Puts a run into the queue.
+std::int32_t run_on_device(CallObject& call, std::int64_t npoints) {
+  complete_on_device(call, npoints);
   if (npoints > 0) graph::on_devices([&] { call.on_device->run(call.bindings, call.snapshot); });
   return NEML2_OK;
+}
+
+// Waits for the runs of the queue.
+std::int32_t wait_on_device(CallObject& call) {
+  const model::Tally tally = graph::on_devices([&] { return call.on_device->wait(); });
+  if (tally.worst() == NEML2_OK) return NEML2_OK;
+  const auto& count = tally.count;
+  const std::string message = tally.message(std::accumulate(count, count + 4, std::int64_t{0}));
+  const std::int64_t steps = call.on_device->steps(), made = call.on_device->made();
+  return record_recoverable(tally.worst(), tally.cause,
+                            made < steps ? join("In the step ", made, ": ", message) : message);
+}
+
+// Puts steps into the queue. To tell how many were made, it waits.
+std::int32_t run_steps_on_device(CallObject& call, std::int64_t npoints, std::int64_t nsteps, std::int64_t* made) {
+  complete_on_device(call, npoints);
+  call.bindings.steps = nsteps;
+  const bool runs = npoints > 0 && nsteps > 0;
+  if (runs) graph::on_devices([&] { call.on_device->run_steps(call.bindings, call.snapshot); });
+  if (!made) return NEML2_OK;
+  const std::int32_t status = wait_on_device(call);
+  *made = runs ? call.on_device->made() : nsteps;
+  return status;
 }
 
 }  // namespace
@@ -113,7 +141,7 @@ int32_t neml2_call_run_steps(int64_t* made, neml2_call* call, int64_t npoints, i
   return alone(call, "call", [&](auto& bound) {
     if (nsteps < 0)
       throw Error(NEML2_ERROR_ARGUMENT, "nsteps", join("The number of steps must be 0 or more; got ", nsteps, "."));
-    require_arrays_of_host(bound, "Steps are run");
+    if (bound.on_device) return run_steps_on_device(bound, npoints, nsteps, made);
     require_plan(bound, npoints, std::max<std::int64_t>(nsteps, 1));
     std::int32_t status = NEML2_OK;
     std::int64_t count = nsteps;
@@ -176,14 +204,7 @@ int32_t neml2_call_memory_set(neml2_call* call, const neml2_call_memory* memory)
 }
 
 int32_t neml2_call_wait(neml2_call* call) {
-  return alone(call, "call", [&](auto& its) {
-    if (!its.on_device) return std::int32_t{NEML2_OK};
-    const model::Tally tally = graph::on_devices([&] { return its.on_device->wait(); });
-    if (tally.worst() == NEML2_OK) return std::int32_t{NEML2_OK};
-    const auto& count = tally.count;
-    return record_recoverable(tally.worst(), tally.cause,
-                              tally.message(std::accumulate(count, count + 4, std::int64_t{0})));
-  });
+  return alone(call, "call", [&](auto& its) { return its.on_device ? wait_on_device(its) : std::int32_t{NEML2_OK}; });
 }
 
 // The state of a call whose arrays the processor can read.

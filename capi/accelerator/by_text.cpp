@@ -133,14 +133,14 @@ bool ByText::is_search_of_text(const Options& options) const {
 
 // At most a quarter of the device's memory for each batch, and no more than keeps it busy: the host works meanwhile, and
 // keeps memory for as many.
-std::int64_t ByText::points_at_once(const Options& options, const model::Request& request, std::int64_t points) const {
+std::int64_t ByText::points_at_once(std::int64_t wanted, const model::Request& request, std::int64_t points) const {
   constexpr std::int64_t busy = 1 << 17, enough = std::int64_t{1} << 28;  // points, bytes
   const bool with_tangent = needs_tangent(request);
   const Sizes& sizes = compiled(request.by_parameters()).sizes;
   const std::int64_t bytes = sizes.bytes_per_point(with_tangent);
   const std::int64_t fit =
       std::min(open_->memory() / 4 / bytes, open_->largest_piece() / sizes.largest_per_point(with_tangent));
-  const std::int64_t wanted = options.chunk() > 0 ? options.chunk() : std::min(busy, enough / bytes);
+  if (wanted == 0) wanted = std::min(busy, enough / bytes);
   return std::max<std::int64_t>(std::min({wanted, points, fit}), 1);
 }
 
@@ -190,7 +190,7 @@ void ByText::run(const model::Plan& plan, const model::Bindings& bindings, const
   require_same_process();
   if (!begin_sums(plan, bindings, range)) return;
   const std::int64_t end = range.begin + range.points,
-                     size = points_at_once(plan.options(), plan.request(), range.points);
+                     size = points_at_once(plan.options().chunk(), plan.request(), range.points);
   const bool by_parameters = plan.request().by_parameters();
   std::unique_ptr<Pair> pair = take(by_parameters);  // if anything throws, it waits for the device and ends
   std::size_t turn = 0;

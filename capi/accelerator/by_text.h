@@ -42,7 +42,8 @@ class ByText final : public model::Route {
   // Returns the text that derives with respect to inputs alone, or the one that does with respect to parameters, too,
   // which is compiled when it is asked for first: throws as the constructor.
   const Compiled& compiled(bool by_parameters) const;
-  std::int64_t points_at_once(const model::Options& options, const model::Request& request, std::int64_t points) const;
+  // Returns how many of the points go to the device at once: `wanted`, or if that is 0 what keeps it busy, as memory allows.
+  std::int64_t points_at_once(std::int64_t wanted, const model::Request& request, std::int64_t points) const;
   // Throws NEML2_ERROR_UNSUPPORTED in the child of a fork.
   void require_same_process() const;
 

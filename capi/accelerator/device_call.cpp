@@ -6,7 +6,9 @@
 #include <limits>
 
 #include "capi/base/error.h"
+#include "capi/base/interrupt.h"
 #include "capi/evaluation/bounded.h"
+#include "capi/evaluation/step_arrays.h"
 
 namespace neml2_capi::accelerator {
 namespace {
@@ -17,14 +19,15 @@ using model::Kind;
 using model::Part;
 using model::Points;
 
-constexpr std::size_t length_of_summary = 7;  // the worst status, points of status 1 to 3, and the first of each
+constexpr std::size_t length_of_summary = 7;  // see neml2_note
+constexpr std::int32_t no_step = std::numeric_limits<std::int32_t>::max();
 
 template <class Value>
 DeviceArgument of(const Value& value) {
   return {&value, sizeof value};
 }
 
-void require_given(const model::Request& request, const model::Bindings& bindings) {
+void refuse_what_is_not_given(const model::Request& request, const model::Bindings& bindings) {
   if (request.sums)
     throw Error(NEML2_ERROR_UNSUPPORTED, "adjoints",
                 "Arrays on a device get no sums over the points. Bind an adjoint for each point.");
@@ -33,6 +36,22 @@ void require_given(const model::Request& request, const model::Bindings& binding
   if (request.points > std::numeric_limits<std::int32_t>::max())
     throw Error(NEML2_ERROR_SHAPE, "npoints",
                 join("A call over memory of a device has less than 2^31 points; got ", request.points, "."));
+}
+
+struct Axis {
+  std::int64_t stride, size;
+};
+
+// Tells whether two of the elements that axes lead to are one.
+bool meet(std::array<Axis, 3> axes) {
+  std::ranges::sort(axes, {}, &Axis::stride);
+  std::int64_t extent = 1;
+  for (const Axis& axis : axes) {
+    if (axis.size == 1) continue;
+    if (axis.stride < extent) return true;
+    extent += axis.stride * (axis.size - 1);
+  }
+  return false;
 }
 
 }  // namespace
@@ -57,6 +76,7 @@ DeviceCall::DeviceCall(std::shared_ptr<const ByText> text, const CallerMemory& m
 void DeviceCall::clear_summary() {
   reserve(summary_, length_of_summary * sizeof(std::int32_t));
   counts_.assign(length_of_summary, 0);
+  counts_[0] = no_step;
   std::fill(counts_.begin() + 4, counts_.end(), std::numeric_limits<std::int32_t>::max());
   queue_->upload(*summary_.memory, counts_.data(), length_of_summary * sizeof(std::int32_t));
 }
@@ -71,20 +91,27 @@ void DeviceCall::reserve(Array& array, std::int64_t bytes) {
 DeviceCall::Place DeviceCall::place_of(const Points& array, std::int64_t begin) const {
   return {.handle = reinterpret_cast<std::uintptr_t>(array.data),
           .is_address = memory_.is_address,
-          .first = begin * array.stride,
+          .first = array.skip + begin * array.stride,
           .point = array.stride,
           .column = array.stride == 0 ? 1 : memory_.component_stride};
 }
 
+// A step behind one that failed writes nothing; what has room for one step is left as the last good one wrote it.
+std::int64_t DeviceCall::until(const Points& array) const {
+  if (step_ <= 0) return 0;
+  return array.step == 0 ? step_ + 1 : step_;
+}
+
 void DeviceCall::copy(const Shape& shape, std::int64_t itemsize, const Place& from, const Place& to,
-                      std::uint64_t statuses) {
+                      std::uint64_t statuses, std::int64_t until) {
   const std::int64_t words = itemsize / 4;
+  const std::uint64_t summary = summary_.memory->handle();
   queue_->launch(
       Kernel::copy, shape.points * shape.rows * shape.columns,
       std::array{of(shape.points), of(shape.rows), of(shape.columns), of(words),
                  DeviceArgument{&from.handle, sizeof from.handle, from.is_address}, of(from.first), of(from.point),
                  of(from.row), of(from.column), DeviceArgument{&to.handle, sizeof to.handle, to.is_address},
-                 of(to.first), of(to.point), of(to.row), of(to.column), of(statuses)});
+                 of(to.first), of(to.point), of(to.row), of(to.column), of(statuses), of(summary), of(until)});
 }
 
 void DeviceCall::multiply(const Shape& shape, bool adds, const Place& matrix, const Place& vector, const Place& to) {
@@ -130,7 +157,7 @@ void DeviceCall::gather(const model::Bindings& bindings, std::int64_t begin, std
   const std::int64_t item = itemsize(sizes_.real), values = vary ? points : 1;
   const auto take = [&](const Place& from, std::int64_t size, std::int64_t at, std::int64_t count, const Array& to) {
     copy({count, 1, size}, item, from,
-         {.handle = to.memory->handle(), .first = at * count, .point = 1, .column = count}, 0);
+         {.handle = to.memory->handle(), .first = at * count, .point = 1, .column = count}, 0, 0);
   };
   for (std::size_t i = 0; i < bindings.inputs.size(); ++i)
     take(place_of(bindings.inputs[i], begin), inputs_at_[i + 1] - inputs_at_[i], inputs_at_[i], points, inputs_);
@@ -180,7 +207,8 @@ void DeviceCall::write_reports(const model::Bindings& bindings, std::int64_t beg
   const auto report = [&](int kind, const Array& from, std::int64_t row) {
     if (const Points& array = bindings.report[kind]; array.data)
       copy({points, 1, 1}, itemsize(model::dtype_of_report(kind)),
-           {.handle = from.memory->handle(), .first = row * points, .point = 1}, place_of(array, begin), 0);
+           {.handle = from.memory->handle(), .first = row * points, .point = 1}, place_of(array, begin), 0,
+           until(array));
   };
   report(NEML2_REPORT_STATUS, reports_, 0);
   report(NEML2_REPORT_ITERATIONS, reports_, 1);
@@ -195,13 +223,11 @@ void DeviceCall::write(const model::Bindings& bindings, std::int64_t begin, std:
     if (const Points& array = bindings.outputs[i]; array.data)
       copy({points, 1, outputs_at_[i + 1] - outputs_at_[i]}, item,
            {.handle = outputs_.memory->handle(), .first = outputs_at_[i] * points, .point = 1, .column = points},
-           place_of(array, begin), statuses);
+           place_of(array, begin), statuses, until(array));
   for (const Part part : {Part::block, Part::parameter_block}) write_blocks(bindings, part, begin, points);
   for (const Part part : {Part::jvp, Part::adjoint, Part::parameter_adjoint})
     write_products(bindings, part, begin, points);
   write_reports(bindings, begin, points);
-  const std::uint64_t summary = summary_.memory->handle();
-  queue_->launch(Kernel::note, points, std::array{of(points), of(begin), of(statuses), of(summary)});
 }
 
 void DeviceCall::write_blocks(const model::Bindings& bindings, Part part, std::int64_t begin, std::int64_t points) {
@@ -223,22 +249,19 @@ void DeviceCall::write_blocks(const model::Bindings& bindings, Part part, std::i
             .point = 1,
             .row = columns_ * points,
             .column = points},
-           to, statuses);
+           to, statuses, until(array));
     }
 }
 
-void DeviceCall::run(const model::Bindings& bindings, const model::Snapshot& snapshot) {
+DeviceCall::Run DeviceCall::prepare(const model::Bindings& bindings, const model::Snapshot& snapshot,
+                                    std::int64_t size) {
   const model::Request request(bindings);
-  text_->require_same_process();
-  text_->gives(request, snapshot.options);
-  require_given(request, bindings);
-  model::require_no_bounds(model_, snapshot.options);
-  const std::int64_t item = itemsize(sizes_.real),
-                     size = text_->points_at_once(snapshot.options, request, bindings.points);
-  const ByText::Compiled& compiled = text_->compiled(request.by_parameters());
-  if (request.by_parameters() && !by_parameters_) by_parameters_ = compiled.program->queue_over(memory_.queue);
+  const bool by_parameters = request.by_parameters(), with_tangent = needs_tangent(request);
+  const std::int64_t item = itemsize(sizes_.real);
+  const ByText::Compiled& compiled = text_->compiled(by_parameters);
+  if (by_parameters && !by_parameters_) by_parameters_ = compiled.program->queue_over(memory_.queue);
   columns_ = compiled.sizes.columns;
-  const bool with_tangent = needs_tangent(request), vary = upload_parameters(bindings, snapshot);
+  const bool vary = upload_parameters(bindings, snapshot);
   reserve(inputs_, std::max(sizes_.inputs * size, std::int64_t{1}) * item);
   reserve(parameters_, std::max(sizes_.parameters * (vary ? size : 1), std::int64_t{1}) * item);
   reserve(outputs_, sizes_.outputs * size * item);
@@ -250,14 +273,85 @@ void DeviceCall::run(const model::Bindings& bindings, const model::Snapshot& sna
   const LawMemory law{inputs_.memory->handle(),  parameters_.memory->handle(),
                       outputs_.memory->handle(), with_tangent ? tangent_.memory->handle() : 0,
                       reports_.memory->handle(), norms_.memory->handle()};
-  // The queue keeps the order, so that each batch may use the memory of the one before.
-  for (std::int64_t begin = 0; begin < bindings.points; begin += size) {
-    const std::int64_t points = std::min(size, bindings.points - begin);
-    gather(bindings, begin, points, vary);
-    run_law(request.by_parameters() ? *by_parameters_ : *queue_, points, law, vary, snapshot.options.newton());
-    write(bindings, begin, points);
+  return {size, vary, law, by_parameters ? *by_parameters_ : *queue_, snapshot.options.newton()};
+}
+
+// The queue keeps the order, so that each batch may use the memory of the one before.
+void DeviceCall::put(const model::Bindings& bindings, const Run& run, bool notes, bool writes) {
+  const std::uint64_t statuses = reports_.memory->handle(), summary = summary_.memory->handle();
+  for (std::int64_t begin = 0; begin < bindings.points; begin += run.size) {
+    const std::int64_t points = std::min(run.size, bindings.points - begin);
+    gather(bindings, begin, points, run.vary);
+    run_law(run.queue, points, run.law, run.vary, run.settings);
+    if (notes)
+      queue_->launch(Kernel::note, points, std::array{of(points), of(begin), of(step_), of(statuses), of(summary)});
+    if (writes) write(bindings, begin, points);
   }
+}
+
+void DeviceCall::require_given(const model::Bindings& bindings, const model::Snapshot& snapshot) const {
+  const model::Request request(bindings);
+  text_->require_same_process();
+  text_->gives(request, snapshot.options);
+  refuse_what_is_not_given(request, bindings);
+  model::require_no_bounds(model_, snapshot.options);
+}
+
+// Nothing may be written over what a later step reads.
+void DeviceCall::require_apart(const model::Bindings& first) const {
+  if (first.steps == 1) return;
+  const auto check = [&](const Points& array, std::int64_t size, const std::string& name) {
+    for (const Points& input : first.inputs)
+      if (input.data == array.data)
+        throw Error(NEML2_ERROR_ARGUMENT, name,
+                    join("'", name, "' is written to the array of an input, which later steps read: give it another."));
+    const std::array<Axis, 3> axes = {
+        {{array.stride, first.points}, {memory_.component_stride, size}, {array.step, first.steps}}};
+    if (array.step != 0 && meet(axes))
+      throw Error(NEML2_ERROR_SHAPE, name,
+                  join("Steps of '", name, "', which lie ", array.step,
+                       " elements apart, overlap. Was neml2_call_step_stride_set() given another distance?"));
+  };
+  for (const Part part : {Part::output, Part::block, Part::parameter_block})
+    for (std::size_t i = 0; i < first.of(part).size(); ++i)
+      if (const Points& array = first.of(part)[i]; array.data) {
+        const model::Variable& variable = model_.variable(part, i);
+        check(array, variable.point_shape.product(), variable.name);
+      }
+  for (const Points& report : first.report)
+    if (report.data) check(report, 1, "report");
+}
+
+void DeviceCall::run(const model::Bindings& bindings, const model::Snapshot& snapshot) {
+  require_given(bindings, snapshot);
+  const std::int64_t size = text_->points_at_once(snapshot.options.chunk(), model::Request(bindings), bindings.points);
+  steps_ = 0;
+  step_ = -1;
+  put(bindings, prepare(bindings, snapshot, size), true, true);
   queue_->flush();
+}
+
+void DeviceCall::run_steps(const model::Bindings& first, const model::Snapshot& snapshot) {
+  require_given(first, snapshot);
+  const model::StepArrays arrays(model_, first, model::StepArrays::Memory::device);
+  require_apart(first);
+  // What has room for one step may be written when all points of a step are known to be good. So all go at once, or
+  // if they cannot, a step is evaluated once to know, and once to write.
+  const bool keeps_last = arrays.keep_last() && first.steps > 1;
+  const std::int64_t chunk = snapshot.options.chunk(), wanted = chunk == 0 && keeps_last ? first.points : chunk;
+  const std::int64_t size = text_->points_at_once(wanted, model::Request(first), first.points);
+  const bool twice = keeps_last && size < first.points;
+  const Run run = prepare(first, snapshot, size);
+  queue_->upload(*summary_.memory, &no_step, sizeof no_step);
+  steps_ = first.steps;
+  model::Bindings bindings = first;
+  for (step_ = 0; step_ < steps_; ++step_) {
+    interrupt::check();
+    arrays.go_to(step_, bindings);
+    if (twice) put(bindings, run, true, false);
+    put(bindings, run, !twice, true);
+    queue_->flush();
+  }
 }
 
 model::Tally DeviceCall::wait() {
@@ -267,6 +361,7 @@ model::Tally DeviceCall::wait() {
   queue_->flush();
   const std::int64_t points = std::exchange(points_, 0);
   queue_->wait();
+  made_ = std::min<std::int64_t>(steps_, counts_[0]);
   std::int64_t good = points;
   for (int status = NEML2_NON_FINITE; status <= NEML2_SINGULAR; ++status) {
     const std::int32_t count = counts_[static_cast<std::size_t>(status)];

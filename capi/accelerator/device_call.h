@@ -24,8 +24,15 @@ class DeviceCall {
   // Puts an evaluation into the queue, and returns. Parameters that are not bound are taken from the snapshot. Throws as
   // ByText::gives(), and for what no call over memory of a device gives.
   void run(const model::Bindings& bindings, const model::Snapshot& snapshot);
-  // Waits for the runs since the last one, and returns the counts of their points.
+  // Puts steps into the queue, whose arrays `first` has. Those behind a step in which a point is not good write nothing.
+  // Throws as run(), and as StepArrays; NEML2_ERROR_ARGUMENT or _SHAPE for arrays that overlap.
+  void run_steps(const model::Bindings& first, const model::Snapshot& snapshot);
+  // Waits for the runs since the last one, and returns the counts of their points: of steps, the points of the first step
+  // in which one was not good.
   model::Tally wait();
+  // Steps of the last run, 0 if points had one, and after wait() those that all points made.
+  std::int64_t steps() const { return steps_; }
+  std::int64_t made() const { return made_; }
   std::int64_t component_stride() const { return memory_.component_stride; }
 
  private:
@@ -45,8 +52,24 @@ class DeviceCall {
   };
 
   Place place_of(const model::Points& array, std::int64_t begin) const;
+  // What a run asks for.
+  struct Run {
+    std::int64_t size;  // points at once
+    bool vary;          // parameters, from point to point
+    LawMemory law;
+    graph::DeviceQueue& queue;  // of the text
+    newton::Settings settings;
+  };
+
+  void require_given(const model::Bindings& bindings, const model::Snapshot& snapshot) const;
+  void require_apart(const model::Bindings& first) const;
   void reserve(Array& array, std::int64_t bytes);
-  void copy(const Shape& shape, std::int64_t itemsize, const Place& from, const Place& to, std::uint64_t statuses);
+  Run prepare(const model::Bindings& bindings, const model::Snapshot& snapshot, std::int64_t size);
+  // Puts the points of one step into the queue: the law, and if they are wanted, counts and results.
+  void put(const model::Bindings& bindings, const Run& run, bool notes, bool writes);
+  std::int64_t until(const model::Points& array) const;
+  void copy(const Shape& shape, std::int64_t itemsize, const Place& from, const Place& to, std::uint64_t statuses,
+            std::int64_t until);
   void multiply(const Shape& shape, bool adds, const Place& matrix, const Place& vector, const Place& to);
   bool upload_parameters(const model::Bindings& bindings, const model::Snapshot& snapshot);
   void gather(const model::Bindings& bindings, std::int64_t begin, std::int64_t points, bool vary);
@@ -65,8 +88,10 @@ class DeviceCall {
   Array inputs_, parameters_, outputs_, tangent_, reports_, norms_, stored_, summary_;
   std::vector<char> values_;  // of the stored parameters, as they were uploaded
   Vector<std::int64_t> values_at_;
-  std::vector<std::int32_t> counts_;  // what the summary is
-  std::int64_t points_ = 0;           // since the last wait
+  std::vector<std::int32_t> counts_;   // what the summary is
+  std::int64_t points_ = 0;            // since the last wait
+  std::int64_t step_ = -1;             // that is put into the queue; -1: points have one
+  std::int64_t steps_ = 0, made_ = 0;  // of the last run
   // Both are the caller's queue, and wait before the memory goes: the second has the text by parameters, once it is asked
   // for.
   std::unique_ptr<graph::DeviceQueue> queue_, by_parameters_;

@@ -11,22 +11,21 @@
 namespace neml2_capi::accelerator {
 
 // neml2_copy: (points, rows, columns) elements of 4 or 8 bytes, from strides to strides. Neighbouring items have
-// neighbouring points. Where statuses are given, points that failed are left out.
+// neighbouring points. Where statuses are given, points that failed are left out; all are if a step before `until` failed.
 // neml2_product: rows of a matrix times a vector, for each point.
-// neml2_note: adds to {worst status, points of status 1, 2 and 3, first of each}.
+// neml2_note: adds to the summary {first step that is not good, points of status 1, 2 and 3, first of each}. Points of steps
+// behind that step do not count. `step` is -1 if points have one step.
 inline constexpr const char* kernels_text = R"(
 #ifdef __OPENCL_VERSION__
 #define NEML2_ENTRY __kernel
 #define NEML2_MEMORY __global
 #define NEML2_ITEM get_global_id(0)
-#define NEML2_GREATEST atomic_max
 #define NEML2_LEAST atomic_min
 #define NEML2_ADD atomic_add
 #else
 #define NEML2_ENTRY extern "C" __global__
 #define NEML2_MEMORY
 #define NEML2_ITEM (blockIdx.x * (long)blockDim.x + threadIdx.x)
-#define NEML2_GREATEST atomicMax
 #define NEML2_LEAST atomicMin
 #define NEML2_ADD atomicAdd
 #endif
@@ -34,9 +33,9 @@ inline constexpr const char* kernels_text = R"(
 NEML2_ENTRY void neml2_copy(long points, long rows, long columns, long words, NEML2_MEMORY const unsigned *from,
                             long from_first, long from_point, long from_row, long from_column, NEML2_MEMORY unsigned *to,
                             long to_first, long to_point, long to_row, long to_column,
-                            NEML2_MEMORY const int *statuses) {
+                            NEML2_MEMORY const int *statuses, NEML2_MEMORY const int *summary, long until) {
   const long item = NEML2_ITEM, p = item % points, c = item / points, row = c / columns, column = c % columns;
-  if (row >= rows || (statuses && statuses[p] > 1)) return;
+  if (row >= rows || (statuses && statuses[p] > 1) || summary[0] < until) return;
   from += (from_first + p * from_point + row * from_row + column * from_column) * words;
   to += (to_first + p * to_point + row * to_row + column * to_column) * words;
   for (long w = 0; w < words; ++w) to[w] = from[w];
@@ -55,10 +54,11 @@ NEML2_ENTRY void neml2_product(long points, long rows, long columns, int adds, N
   *sum = value;
 }
 
-NEML2_ENTRY void neml2_note(long points, long begin, NEML2_MEMORY const int *statuses, NEML2_MEMORY int *summary) {
+NEML2_ENTRY void neml2_note(long points, long begin, long step, NEML2_MEMORY const int *statuses,
+                            NEML2_MEMORY int *summary) {
   const long p = NEML2_ITEM;
-  if (p >= points || statuses[p] == 0) return;
-  NEML2_GREATEST(summary, statuses[p]);
+  if (p >= points || statuses[p] == 0 || summary[0] < step) return;
+  if (step >= 0) NEML2_LEAST(summary, (int)step);
   NEML2_ADD(summary + statuses[p], 1);
   NEML2_LEAST(summary + 3 + statuses[p], (int)(begin + p));
 }

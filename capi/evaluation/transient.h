@@ -3,13 +3,11 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
-#include <utility>
-#include <vector>
 
 #include "capi/base/locks.h"
 #include "capi/evaluation/plan.h"
+#include "capi/evaluation/step_arrays.h"
 
 namespace neml2_capi::model {
 
@@ -26,7 +24,7 @@ class Transient final : public Route {
   // The bounds that the run went beyond, in all steps.
   const Vector<Exceeded>& exceeded() const { return exceeded_; }
   // The arrays of a step.
-  Bindings at(std::int64_t step) const;
+  Bindings at(std::int64_t step) const { return arrays_.at(step); }
 
   bool gives(const Request&, const Options&) const override { return true; }
   void check(const Options&, std::int64_t) const override {}
@@ -38,47 +36,6 @@ class Transient final : public Route {
            Tally& tally) const override;
 
  private:
-  // An array of the bindings, of a part or of the report, and the bytes from a step to the next.
-  struct Place {
-    Part part = Part::input;
-    bool is_report = false;
-    std::size_t index = 0;
-    std::int64_t bytes = 0;
-
-    const Points& of(const Bindings& bindings) const {
-      return is_report ? bindings.report[index] : bindings.of(part)[index];
-    }
-    Points& of(Bindings& bindings) const { return is_report ? bindings.report[index] : bindings.of(part)[index]; }
-  };
-  // An input with the value that `source` had some steps before.
-  struct Carried {
-    std::size_t input;
-    Place source;
-    std::vector<std::size_t> before;  // the inputs that have its values in the first steps
-    std::int64_t age() const { return static_cast<std::int64_t>(before.size()); }
-  };
-
-  // The derivative of an input that is a history: the block of an output some steps before, or the derivative of a force. In
-  // the first steps, as many as the history is old, it is one of `before`, which the caller gave; null: zero.
-  struct CarriedSlope {
-    std::size_t slope;
-    Place source;
-    const Slope* current;
-    std::vector<const Slope*> before;
-  };
-
-  void add_histories();
-  void add_slopes();
-  void add_solutions();
-  Place block_of(std::size_t output, const Slope& slope, std::int64_t age) const;
-  void add_guesses();
-  void add_places();
-  Place place(Part part, std::size_t index) const;
-  void check_source(const Carried& carried) const;
-  // Tells whether a result is an input of later steps, or the derivative of one.
-  bool is_carried(const Place& result) const;
-  static bool is_in_place(const Carried& carried);
-  void go_to(std::int64_t step, Bindings& bindings) const;
   static void keep(std::int64_t step, Vector<Exceeded>& exceeded, Tally& all);
   void note(std::int64_t step, const Tally& tally) const;
   void run_all(Workspace& workspace);
@@ -86,13 +43,8 @@ class Transient final : public Route {
 
   const Plan& plan_;
   const Bindings& first_;
-  std::vector<Carried> carried_;
-  std::vector<CarriedSlope> carried_slopes_;
-  // Histories that have the values of all unknowns, and their outputs; empty if they have not.
-  std::vector<std::pair<std::size_t, std::size_t>> solutions_;
-  std::vector<Place> moving_;  // with a step stride
-  std::vector<Place> last_;    // written in the last step only
-  std::int64_t steps_, bytes_per_point_ = 1;
+  StepArrays arrays_;
+  std::int64_t steps_;
   Tally all_;  // of all steps, as far as they are kept
   Vector<Exceeded> exceeded_;
 
