@@ -23,6 +23,8 @@ LOSSES = ("values", "curve", "peaks", "ratcheting")
 _ALONG = "xx"
 #: More than any strain of a law of small strains: it is in percent.
 _LARGEST_STRAIN = 0.4
+#: What a row takes of the mean step if a rate is given and the prescribed value has not changed.
+_REST = 1e-3
 
 
 @dataclass(frozen=True)
@@ -83,8 +85,8 @@ class Experiment:
             Increasing times, s. If the first prescribed value is not 0, a row of zeros is put
             before.
         rate
-            Instead of times: how fast the prescribed one goes, 1/s or MPa/s. Without both, a row
-            takes 1 s.
+            Instead of times: how fast the prescribed one goes, 1/s or MPa/s. A row in which it
+            stays takes a thousandth of the mean step. Without both, a row takes 1 s.
         control
             "strain" or "stress": which of them is prescribed.
         loss
@@ -157,7 +159,7 @@ class Experiment:
             raise wrong(control, f"of {name!r} has no number at all")
         starts = [kept[f"{control}.{part}"][0] for part in prescribed]
         if any(abs(value) > 0 for value in starts):  # the state before is without strain and stress
-            kept, others, scatter = _from_zero(kept, others, scatter, measured, control, rate)
+            kept, others, scatter = _from_zero(kept, others, scatter, measured, control)
         if len(kept["t"]) < 2:
             raise wrong("t", f"of {name!r}: expected two rows at least")
         if (np.diff(kept["t"]) <= 0).any():
@@ -326,9 +328,14 @@ def _times(name: str, given: Any, rate: float | None, first: Array) -> Array:
         return np.arange(float(len(first)))
     if not rate > 0:
         raise wrong("rate", f"of {name!r} must be above 0; got {rate}")
-    known = np.where(np.isfinite(first), first, 0.0)
-    passed = np.cumsum(np.abs(np.diff(known, prepend=0.0))) / rate
-    return np.asarray(passed + (abs(known[0]) == 0) * 0.0)
+    known = np.isfinite(first)
+    steps = np.abs(np.diff(first[known], prepend=0.0))
+    moved = steps > 0
+    if moved.any():
+        steps[1:][~moved[1:]] = _REST * steps[moved].mean()
+    times = np.full(first.shape, np.nan)
+    times[known] = np.cumsum(steps) / rate
+    return times
 
 
 def _rowwise(kind: str, whose: str, given: Any, rows: NDArray[np.bool_]) -> Any:
@@ -350,7 +357,6 @@ def _from_zero(
     scatter: Any,
     measured: Mapping[str, Array],
     control: str,
-    rate: float | None,
 ) -> tuple[dict[str, Array], dict[str, Any], Any]:
     """Put a row of zeros before, in which nothing was measured."""
     seen = "stress" if control == "strain" else "strain"

@@ -83,3 +83,11 @@ def test_a_name_is_matched_whole_before_its_unit_is_left_out(tmp_path: Path) -> 
     assert test.strain["xx"].tolist() == [0, 1e-3]
     test = Experiment.from_csv(file, columns={**chosen, "strain": "strain [%]"})
     assert test.strain["xx"].tolist() == [0, 0.005]
+
+
+def test_rows_of_a_rate_may_repeat_a_strain_or_lack_it() -> None:
+    """An extensometer's resolution repeats rows; a strain that is missing is no way to 0 and back."""
+    nan, measured = np.nan, np.arange(6.0)
+    test = Experiment.of("a", strain=[0, 1e-3, 1e-3, nan, 2e-3, 1e-3], stress=measured, rate=1e-3)
+    assert test.t == pytest.approx([0, 1, 1.001, 2.001, 3.001])
+    assert test.stress["xx"].tolist() == [0, 1, 2, 4, 5]
