@@ -422,6 +422,23 @@ def test_a_steel_at_two_temperatures_and_its_posterior(compiled: Path) -> None:
         subprocess.run([sys.executable, program, compiled], check=True)
 
 
+@pytest.mark.everything("it compiles a law, and fits it to two tests")
+def test_a_program_fits_measured_files(compiled: Path, tmp_path: Path) -> None:
+    """Files as RESSPyLab has them, with repeated rows and long steps."""
+    t = np.linspace(0.0, 20.0, 81)
+    strain = 0.012 * np.sin(2 * np.pi * t / 10) * t / 20
+    files = [tmp_path / "1.csv", tmp_path / "2.csv"]
+    with Model(compiled) as steel:
+        stress = experiments.tension(steel, t, strain)["stress"][:, 0]
+    for file in files:
+        rows = np.repeat(np.column_stack([strain, stress]), 2, axis=0)
+        np.savetxt(file, rows, delimiter=",", header="e_true,Sigma_true", comments="")
+    command = [sys.executable, ROOT / "examples" / "fit_measured.py", compiled, *files]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = dict(re.findall(r"^(fitted|published): squares of (\S+)", done.stdout, re.MULTILINE))
+    assert float(found["fitted"]) < 50 < 1000 < float(found["published"])
+
+
 @pytest.mark.everything("it compiles a law, and fits it 400 times")
 def test_six_constants_are_within_two_deviations_of_the_truth(compiled: Path) -> None:
     """Cycles and a tension test that saturates both back stresses: 95 of 100 times each."""
