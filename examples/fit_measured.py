@@ -1,4 +1,4 @@
-"""Fit Chaboche's law to measured cycles of a structural steel, and compare with published constants.
+"""Fit Chaboche's law to measured cycles of a steel, and compare with published constants.
 
     python examples/fit_measured.py aoti/chaboche example_1.csv example_2.csv
 

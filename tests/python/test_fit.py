@@ -433,7 +433,8 @@ def test_a_program_fits_measured_files(compiled: Path, tmp_path: Path) -> None:
     for file in files:
         rows = np.repeat(np.column_stack([strain, stress]), 2, axis=0)
         np.savetxt(file, rows, delimiter=",", header="e_true,Sigma_true", comments="")
-    command = [sys.executable, ROOT / "examples" / "fit_measured.py", compiled, *files]
+    program = str(ROOT / "examples" / "fit_measured.py")
+    command = [sys.executable, program, str(compiled), *map(str, files)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found = dict(re.findall(r"^(fitted|published): squares of (\S+)", done.stdout, re.MULTILINE))
     assert float(found["fitted"]) < 50 < 1000 < float(found["published"])

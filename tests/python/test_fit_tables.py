@@ -86,7 +86,7 @@ def test_a_name_is_matched_whole_before_its_unit_is_left_out(tmp_path: Path) -> 
 
 
 def test_rows_of_a_rate_may_repeat_a_strain_or_lack_it() -> None:
-    """An extensometer's resolution repeats rows; a strain that is missing is no way to 0 and back."""
+    """An extensometer repeats rows; a missing strain is no way to 0 and back."""
     nan, measured = np.nan, np.arange(6.0)
     test = Experiment.of("a", strain=[0, 1e-3, 1e-3, nan, 2e-3, 1e-3], stress=measured, rate=1e-3)
     assert test.t == pytest.approx([0, 1, 1.001, 2.001, 3.001])
