@@ -207,7 +207,8 @@ class Experiment:
             same name.
         units : mapping of str to str, optional
             What the file has, {"stress": "GPa", "strain": "%", "t": "min"}; by default what stands
-            in brackets in the column's name, else MPa, 1 and s, in which the model is.
+            in the column's name, "stress [GPa]" or "stress / GPa", or in a line under the names;
+            else MPa, 1 and s, in which the model is.
         decimal
             "." or ",".
         separator
@@ -379,8 +380,11 @@ def _check_strain(name: str, strains: Mapping[str, Array]) -> None:
     for key, value in strains.items():
         largest = np.nanmax(np.abs(value), initial=0.0)
         if largest > _LARGEST_STRAIN:
+            micro = largest > 100 * _LARGEST_STRAIN
+            unit, by = ("microstrain", "1e6") if micro else ("%", "100")
             raise wrong(
                 "strain",
                 f"of {name!r} goes to {largest:g} ({key}), which is {100 * largest:g} percent: it "
-                'seems to be in percent. Divide it by 100, or say units = {strain = "%"}',
+                f"seems to be in {'microstrain' if micro else 'percent'}. Divide it by {by}, or say "
+                f'units = {{strain = "{unit}"}}',
             )

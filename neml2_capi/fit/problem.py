@@ -15,7 +15,7 @@ from neml2_capi.driver.arguments import check_is_model, wrong
 from neml2_capi.driver.progress import bar
 from neml2_capi.fit.experiment import Experiment
 from neml2_capi.fit.parameters import Parameter, Space
-from neml2_capi.fit.plausible import check_units
+from neml2_capi.fit.plausible import check_strains, check_units
 from neml2_capi.fit.results import LEAST_SCATTER, Fit, evaluated
 from neml2_capi.fit.search import Search, check_method, search
 from neml2_capi.fit.simulate import Simulated, Simulator
@@ -98,7 +98,13 @@ class Problem:
         self.scatter = 1.0
         self._last: tuple[Array, list[Simulated], list[Terms | None]] | None = None
         start = self._simulated(self.space.start)
-        for experiment, found in zip(self.experiments, start[0], strict=True):
+        values = self._by_experiment(self.space.outside(np.array(self.space.start))[0])
+        for experiment, own, found in zip(self.experiments, values, start[0], strict=True):
+            check_strains(
+                experiment,
+                found,
+                lambda other, own=own: Simulator(model, [other], names).run([own], None)[0],
+            )
             if found.failure:
                 raise ConvergenceError(
                     f"the model does not converge where the search begins, in {experiment.name!r}: "

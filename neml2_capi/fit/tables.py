@@ -14,11 +14,11 @@ from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.refusals import reason_of
 from neml2_capi.driver.arguments import file_name
-from neml2_capi.fit.units import factor, in_brackets
+from neml2_capi.fit.units import FACTORS, factor, unit_of, without_slash
 
 Array = NDArray[np.float64]
 
-_MISSING = {"", "nan", "na", "n/a", "-", "none", "null"}
+_MISSING = {"", "nan", "na", "n/a", "#n/a", "-", "--", "none", "null"}
 _QUANTITIES = ("t", "strain", "stress")
 
 
@@ -40,7 +40,7 @@ def read_csv(
         raise FatalError(f"{path}: {reason_of(error)}", lib.NEML2_ERROR_FILE, "file") from error
     except UnicodeDecodeError as error:
         raise _refused(path, f"is no text in UTF-8: {error}. Save it as UTF-8") from error
-    names, mark, lines = _headed(lines, decimal, separator, path)
+    names, mark, lines = _headed(lines, columns, decimal, separator, path)
     rows = _split([line for _, line in lines], mark)
     chosen = _chosen(names, columns, path)
     numbers: dict[str, list[float]] = {quantity: [] for quantity in chosen}
@@ -91,18 +91,24 @@ def _counts(line: str) -> bool:
 
 
 def _headed(
-    lines: list[tuple[int, str]], decimal: str, separator: str | None, path: str
+    lines: list[tuple[int, str]],
+    columns: Mapping[str, str],
+    decimal: str,
+    separator: str | None,
+    path: str,
 ) -> tuple[list[str], str, list[tuple[int, str]]]:
     """Names of columns, what separates them, and the rows of numbers.
 
-    The names may stand behind a #, as numpy.savetxt() writes them.
+    Lines about the machine may stand before the names, and a line of units after them. The names
+    may stand behind a #, as numpy.savetxt() writes them.
     """
     rows = [(number, line) for number, line in lines if _counts(line)]
     if not rows:
         raise _refused(path, "expected a line with names of columns, and rows of numbers")
-    number, first = rows[0]
+    place = next((i for i, (_, line) in enumerate(rows) if _names(line, columns, separator)), 0)
+    number, first = rows[place]
     mark = separator or _separator(first)
-    names, rest = _split([first], mark)[0], rows[1:]
+    names, rest = _split([first], mark)[0], rows[place + 1 :]
     if all(_is_number(name, decimal) for name in names):
         before = [line.strip(" \t\r\n#") for n, line in lines if n < number and line.strip()]
         behind = _split([before[-1]], mark)[0] if before else []
@@ -113,9 +119,35 @@ def _headed(
                 "before them, for example t,strain,stress",
             )
         names, rest = behind, rows
+    if rest:
+        units = _split([rest[0][1]], mark)[0]
+        if len(units) == len(names) and _are_units(units, decimal):
+            bare = [unit.strip("[]() ") for unit in units]
+            names = [f"{n} [{unit}]" if unit else n for n, unit in zip(names, bare, strict=True)]
+            rest = rest[1:]
     if not rest:
         raise _refused(path, "expected rows of numbers after the names of columns")
     return names, mark, rest
+
+
+def _names(line: str, columns: Mapping[str, str], separator: str | None) -> bool:
+    """Whether the line names a strain and a stress, or all columns that were chosen."""
+    names = _split([line], separator or _separator(line))[0]
+    if columns:
+        return all(name in names or name in map(_plain, names) for name in columns.values())
+    quantities = {_quantity(name).partition(".")[0] for name in names}
+    return {"strain", "stress"} <= quantities
+
+
+def _are_units(fields: list[str], decimal: str) -> bool:
+    """Whether no field is a number, and at least one is a unit, or in brackets."""
+    told = [field for field in fields if field.lower() not in _MISSING]
+    known = {unit for quantity in FACTORS.values() for unit in quantity}
+    return (
+        bool(told)
+        and not any(_is_number(field, decimal) for field in fields)
+        and any(field in known or field[0] in "[(" for field in told)
+    )
 
 
 def _split(lines: list[str], mark: str) -> list[list[str]]:
@@ -133,7 +165,7 @@ def _bare(name: str) -> str:
     """The name of a column without its unit, in small letters."""
     for opening in "[(":
         name = name.partition(opening)[0] or name
-    return name.strip().lower()
+    return without_slash(name)[0].strip().lower()
 
 
 _ALSO = {
@@ -141,6 +173,17 @@ _ALSO = {
     "strain": ("eps", "epsilon", "strain.xx"),
     "stress": ("sigma", "sig", "stress.xx"),
 }
+
+
+def _quantity(name: str) -> str:
+    """The quantity that a column is by its name: "t", "strain", "stress.xy"; or ""."""
+    bare = _bare(name)
+    for quantity in _QUANTITIES:
+        if bare == quantity or bare in _ALSO[quantity]:
+            return quantity
+        if bare.startswith(f"{quantity}."):
+            return bare
+    return ""
 
 
 def _chosen(names: list[str], columns: Mapping[str, str], where: str) -> dict[str, int]:
@@ -159,20 +202,17 @@ def _chosen(names: list[str], columns: Mapping[str, str], where: str) -> dict[st
     if columns:
         return chosen
     fitting_of: dict[str, list[int]] = {}
-    for quantity in _QUANTITIES:
-        for place, name in enumerate(names):
-            bare = _bare(name)
-            if bare == quantity or bare in _ALSO[quantity]:
-                fitting_of.setdefault(quantity, []).append(place)
-            elif bare.startswith(f"{quantity}."):
-                fitting_of.setdefault(bare, []).append(place)
+    for place, name in enumerate(names):
+        if quantity := _quantity(name):
+            fitting_of.setdefault(quantity, []).append(place)
     for quantity, fitting in fitting_of.items():
         _add(chosen, quantity, fitting, names, where)
     missing = [q for q in ("strain", "stress") if not any(c.partition(".")[0] == q for c in chosen)]
     if missing:
+        likely = next((name for name in names if missing[0] in name.lower()), "...")
         raise FatalError(
             f"{where}: there is no column {missing[0]!r}. The columns are: {', '.join(names)}. Say "
-            f'which it is: columns = {{{missing[0]} = "{names[-1]}"}}',
+            f'which it is: columns = {{{missing[0]} = "{likely}"}}',
             lib.NEML2_ERROR_NAME,
             missing[0],
         )
@@ -223,6 +263,8 @@ def _is_number(field: str, decimal: str) -> bool:
 
 
 def _parsed(field: str, decimal: str) -> float:
+    if "_" in field:  # float() takes 1_0 for 10
+        raise ValueError(field)
     return float(field.replace(",", ".") if decimal == "," else field)
 
 
@@ -244,7 +286,7 @@ def _scaled(
     found: dict[str, Any] = {}
     for quantity, array in values.items():
         kind, _, part = quantity.partition(".")
-        unit = units.get(quantity) or units.get(kind) or in_brackets(names[quantity], quantity)
+        unit = units.get(quantity) or units.get(kind) or unit_of(names[quantity], quantity)
         scaled = array * factor(quantity, unit) if unit else array
         if kind == "t":
             found["t"] = scaled

@@ -283,6 +283,23 @@ def test_what_is_wrong_is_said_in_words(steel: Model) -> None:
         Problem(steel, [tension(steel)], {"E": Parameter(1e300)})
 
 
+@pytest.mark.parametrize(("unit", "factor"), [("%", 100), ("permille", 1e3), ("microstrain", 1e6)])
+@pytest.mark.parametrize("largest", [2e-7, 2e-4, 5e-4, 1e-3, 3e-3])
+def test_a_small_strain_in_another_unit_is_found(
+    steel: Model, unit: str, factor: float, largest: float
+) -> None:
+    """Such a strain is possible, and gives a modulus that is smaller by the unit."""
+    if factor * largest > 0.4 and unit != "microstrain":
+        return  # more than any small strain, whatever was measured
+    strain = largest * TIMES / TIMES[-1]
+    stress = experiments.tension(steel, TIMES, strain)["stress"][:, 0]
+    begin = {"E": Parameter(150e3, log=True)}
+    Problem(steel, [Experiment.of("a", t=TIMES, strain=strain, stress=stress)], begin)
+    with pytest.raises(FatalError, match=f"seems to be in {unit}"):
+        test = Experiment.of("a", t=TIMES, strain=factor * strain, stress=stress)
+        Problem(steel, [test], begin)
+
+
 def test_reversals_cycles_and_ratcheting() -> None:
     """A triangle of two cycles about a growing mean."""
     signal = np.array([0, 1, 2, 1, 0, -1, -2, -1, 0, 1, 2, 1, 0, -1, -2, 0, 2.0])

@@ -28,8 +28,23 @@ def read(file: Path, text: str = "") -> Experiment:
         "t\tstrain\tstress\n0\t0\t0\n1\t1e-3\t200\n2\t2e-3\t300\n",
         "  t strain   stress\n  0 0 0\n  1 1e-3   200 \n2 2e-3 300\n",
         '"t";"strain";"stress"\r\n0;0;0\r\n1;1e-3;200\r\n2;2e-3;300\r\n',
+        "t,strain,stress\ns,%,GPa\n0,0,0\n1,0.1,0.2\n2,0.2,0.3\n",
+        "t;strain;stress\n[s];[µε];[N/mm^2]\n0;0;0\n1;1000;200\n2;2000;300\n",
+        "Time / s\tStrain / %\tStress / MPa\n0\t0\t0\n1\t0.1\t200\n2\t0.2\t300\n",
+        "Machine,A\nDate,\n\ntime (sec),eps (um/m),sigma (kPa)\n0,0,0\n1,1e3,2e5\n2,2e3,3e5\n",
     ],
-    ids=["csv", "comments", "remarks", "tabs", "blanks", "quoted"],
+    ids=[
+        "csv",
+        "comments",
+        "remarks",
+        "tabs",
+        "blanks",
+        "quoted",
+        "units",
+        "brackets",
+        "slashes",
+        "machine",
+    ],
 )
 def test_separators_comments_and_units(tmp_path: Path, text: str) -> None:
     test = read(tmp_path / "a.csv", text)
@@ -59,6 +74,10 @@ def test_names_behind_the_mark_of_a_comment(tmp_path: Path, delimiter: str) -> N
         ("t,strain (axial),stress\n0,0,0\n", "unknown unit of strain 'axial'"),
         ("t,strain,stress\n0,0,0\n1,abc,2\n", "line 3, column 'strain': 'abc' is no number"),
         ("t,strain,stress\n0,0,0\n1,1,2,3\n", "line 3 has 4 fields, and there are 3 names"),
+        ("t,strain,stress\n0,0,0\n1,1_0,2\n", "line 3, column 'strain': '1_0' is no number"),
+        ("t,strain,stress\ns,at,MPa\n0,0,0\n", "unknown unit of strain 'at'"),
+        ("t,strain,stress\n0,0,0\n1,900,2\n", "seems to be in microstrain. Divide it by 1e6"),
+        ("t,axial strain,stress\n0,0,0\n", 'columns = {strain = "axial strain"}'),
     ],
 )
 def test_what_cannot_be_read_is_named(tmp_path: Path, text: str, message: str) -> None:
