@@ -380,11 +380,11 @@ def _check_strain(name: str, strains: Mapping[str, Array]) -> None:
     for key, value in strains.items():
         largest = np.nanmax(np.abs(value), initial=0.0)
         if largest > _LARGEST_STRAIN:
-            micro = largest > 100 * _LARGEST_STRAIN
-            unit, by = ("microstrain", "1e6") if micro else ("%", "100")
+            word, unit, by = "percent", "%", "100"
+            if largest > 100 * _LARGEST_STRAIN:
+                word, unit, by = "microstrain", "microstrain", "1e6"
             raise wrong(
                 "strain",
                 f"of {name!r} goes to {largest:g} ({key}), which is {100 * largest:g} percent: it "
-                f"seems to be in {'microstrain' if micro else 'percent'}. Divide it by {by}, or say "
-                f'units = {{strain = "{unit}"}}',
+                f'seems to be in {word}. Divide it by {by}, or say units = {{strain = "{unit}"}}',
             )

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from neml2_capi._ffi.errors import ConvergenceError
 from neml2_capi.driver.arguments import wrong
 from neml2_capi.fit.experiment import Experiment
-from neml2_capi.fit.simulate import Simulated
+from neml2_capi.fit.simulate import Simulated, Simulator
+
+if TYPE_CHECKING:
+    from neml2_capi.model import Model
 
 Array = NDArray[np.float64]
 
@@ -27,14 +32,47 @@ _MISTAKES = {
 }
 #: Units in which prescribed strains may be by mistake.
 _STRAINS = {"%": 1e-2, "permille": 1e-3, "microstrain": 1e-6}
-#: A model's curve that differs by less from the measured one is right, and by how much it may differ
-#: under the right unit, and how much less that has to be than under the wrong one.
+#: Distances of a model's curve from the measured one: units are right below the first; below the
+#: second, another unit may be, if its distance is smaller by the third at least.
 _RIGHT, _NEAR, _NEARER = 0.15, 0.35, 1.5
 #: Fewer measured rows than these have no shape.
 _ROWS = 5
 
 
-def check_units(experiment: Experiment, curves: Mapping[str, Array]) -> None:
+def check_start(
+    model: Model,
+    names: tuple[str, str],
+    experiments: Sequence[Experiment],
+    parameters: Sequence[Mapping[str, float]],
+    simulated: Sequence[Simulated],
+) -> None:
+    """Raise if the model fails where a search begins, or if units seem to differ.
+
+    Parameters
+    ----------
+    model, names
+        The model, and its strain and stress.
+    experiments, parameters, simulated
+        Tests, the values that a search begins with in each, and what the model gave with them.
+
+    Raises
+    ------
+    FatalError
+        What was measured or prescribed seems to be in another unit than the model's.
+    ConvergenceError
+        The model does not converge.
+    """
+    for experiment, values, found in zip(experiments, parameters, simulated, strict=True):
+        _check_strains(model, names, experiment, values, found)
+        if found.failure:
+            raise ConvergenceError(
+                f"the model does not converge where the search begins, in {experiment.name!r}: "
+                f"{found.failure}. Begin with other parameters"
+            )
+        _check_units(experiment, found.curves)
+
+
+def _check_units(experiment: Experiment, curves: Mapping[str, Array]) -> None:
     """FatalError if what was measured seems to be in another unit than the model's."""
     kind = experiment.seen
     for part, values in experiment.measured.items():
@@ -54,8 +92,12 @@ def check_units(experiment: Experiment, curves: Mapping[str, Array]) -> None:
                 )
 
 
-def check_strains(
-    experiment: Experiment, found: Simulated, simulated: Callable[[Experiment], Simulated]
+def _check_strains(
+    model: Model,
+    names: tuple[str, str],
+    experiment: Experiment,
+    parameters: Mapping[str, float],
+    found: Simulated,
 ) -> None:
     """FatalError if prescribed strains seem to be in percent, permille or microstrain.
 
@@ -66,7 +108,8 @@ def check_strains(
         return
     for unit, factor in _STRAINS.items():
         strain = {part: factor * values for part, values in experiment.strain.items()}
-        smaller = _misfit(experiment, simulated(replace(experiment, strain=strain)))
+        simulator = Simulator(model, [replace(experiment, strain=strain)], names)
+        smaller = _misfit(experiment, simulator.run([parameters], None)[0])
         if smaller < _NEAR and _NEARER * smaller < _misfit(experiment, found):
             largest = max(float(np.abs(values).max()) for values in experiment.strain.values())
             raise wrong(

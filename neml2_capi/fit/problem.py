@@ -15,7 +15,7 @@ from neml2_capi.driver.arguments import check_is_model, wrong
 from neml2_capi.driver.progress import bar
 from neml2_capi.fit.experiment import Experiment
 from neml2_capi.fit.parameters import Parameter, Space
-from neml2_capi.fit.plausible import check_strains, check_units
+from neml2_capi.fit.plausible import check_start
 from neml2_capi.fit.results import LEAST_SCATTER, Fit, evaluated
 from neml2_capi.fit.search import Search, check_method, search
 from neml2_capi.fit.simulate import Simulated, Simulator
@@ -99,18 +99,7 @@ class Problem:
         self._last: tuple[Array, list[Simulated], list[Terms | None]] | None = None
         start = self._simulated(self.space.start)
         values = self._by_experiment(self.space.outside(np.array(self.space.start))[0])
-        for experiment, own, found in zip(self.experiments, values, start[0], strict=True):
-            check_strains(
-                experiment,
-                found,
-                lambda other, own=own: Simulator(model, [other], names).run([own], None)[0],
-            )
-            if found.failure:
-                raise ConvergenceError(
-                    f"the model does not converge where the search begins, in {experiment.name!r}: "
-                    f"{found.failure}. Begin with other parameters"
-                )
-            check_units(experiment, found.curves)
+        check_start(model, names, self.experiments, values, start[0])
         sizes = [part.residuals.size for part in start[1] if part]
         if not sum(sizes):
             raise wrong("experiments", "have nothing that was measured")
