@@ -169,7 +169,8 @@ class Experiment:
                 f"of {name!r} does not increase after row {row}, from {kept['t'][row]:g} to "
                 f"{kept['t'][row + 1]:g}: sort the rows, or leave repeated ones out",
             )
-        _check_strain(name, {key: v for key, v in kept.items() if key.startswith("strain.")})
+        kinds = ("strain.", "stress.")
+        _check_strain(name, *({k: v for k, v in kept.items() if k.startswith(x)} for x in kinds))
         return cls(
             name,
             kept["t"],
@@ -376,10 +377,17 @@ def _from_zero(
     return kept, others, scatter
 
 
-def _check_strain(name: str, strains: Mapping[str, Array]) -> None:
+def _check_strain(name: str, strains: Mapping[str, Array], stresses: Mapping[str, Array]) -> None:
     for key, value in strains.items():
         largest = np.nanmax(np.abs(value), initial=0.0)
         if largest > _LARGEST_STRAIN:
+            others = [np.nanmax(np.abs(x), initial=0.0) for x in stresses.values()]
+            if largest > 100 * _LARGEST_STRAIN and max(others) < _LARGEST_STRAIN:
+                raise wrong(
+                    "strain",
+                    f"of {name!r} goes to {largest:g}, and its stress to {max(others):g}: they "
+                    "seem to be exchanged",
+                )
             word, unit, by = "percent", "%", "100"
             if largest > 100 * _LARGEST_STRAIN:
                 word, unit, by = "microstrain", "microstrain", "1e6"

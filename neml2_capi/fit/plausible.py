@@ -35,6 +35,8 @@ _STRAINS = {"%": 1e-2, "permille": 1e-3, "microstrain": 1e-6}
 #: Distances of a model's curve from the measured one: units are right below the first; below the
 #: second, another unit may be, if its distance is smaller by the third at least.
 _RIGHT, _NEAR, _NEARER = 0.15, 0.35, 1.5
+#: The cosine between measured and modelled values beyond which one of them has the wrong sign.
+_OPPOSITE = 0.8
 #: Fewer measured rows than these have no shape.
 _ROWS = 5
 
@@ -81,6 +83,14 @@ def _check_units(experiment: Experiment, curves: Mapping[str, Array]) -> None:
         modelled = float(np.abs(curves[f"{kind}.{part}"][seen]).max(initial=0.0))
         if measured == 0 or modelled == 0:
             continue
+        product = float(values[seen] @ curves[f"{kind}.{part}"][seen])
+        sizes = np.linalg.norm(values[seen]) * np.linalg.norm(curves[f"{kind}.{part}"][seen])
+        if seen.sum() >= _ROWS and product < -_OPPOSITE * sizes:
+            raise wrong(
+                kind,
+                f"{part} of {experiment.name!r} has the sign opposite to the model's, in which "
+                "tension is above 0. Multiply it by -1, or what was prescribed",
+            )
         for ratio, (unit, expected, remedy) in _MISTAKES[kind].items():
             if 1 / _WITHIN < measured / modelled / ratio < _WITHIN:
                 raise wrong(

@@ -243,6 +243,7 @@ def test_what_is_wrong_is_said_in_words(steel: Model) -> None:
     given: dict[str, Any] = {"t": TIMES, "strain": STRAIN, "stress": stress}
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"strain": 100 * STRAIN}, "it seems to be in percent"),
+        ({"strain": stress, "stress": STRAIN}, "they seem to be exchanged"),
         ({"stress": None}, "stress of 't' is missing"),
         ({"t": TIMES[::-1]}, "does not increase after row 0"),
         ({"stress": stress[:-1]}, r"has the shape \(16,\); expected \(17,\)"),
@@ -267,6 +268,7 @@ def test_what_is_wrong_is_said_in_words(steel: Model) -> None:
     for change, message in (
         ({"stress": stress / 1e3}, "seems to be in GPa, and the model in MPa"),
         ({"stress": stress * 1e6}, "seems to be in Pa"),
+        ({"stress": -stress}, "xx of 't' has the sign opposite to the model's"),
     ):
         test = Experiment.of("t", **{**given, **change})
         with pytest.raises(FatalError, match=message):
