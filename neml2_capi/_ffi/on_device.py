@@ -12,7 +12,7 @@ import numpy as np
 
 from neml2_capi._ffi.errors import check
 from neml2_capi._ffi.library import ffi, lib
-from neml2_capi._ffi.tensor import Array, Label, is_torch
+from neml2_capi._ffi.tensor import Array, Label, is_torch, require_dense
 
 Shape = tuple[int, ...]
 
@@ -22,6 +22,8 @@ class Memory(NamedTuple):
 
     #: The library of the arrays: "torch".
     library: str
+    #: The device by its name, "cuda:0"; "" if the queue tells.
+    device: str
     #: NEML2_MEMORY_*.
     kind: int
     #: Address of a cl_command_queue or a cudaStream_t.
@@ -31,6 +33,9 @@ class Memory(NamedTuple):
     #: (value, axes): the array with its axes in another order, over the same memory.
     transposed: Callable[[Any, Shape], Any]
 
+    #: (value, rank): the sum over so many first axes.
+    summed: Callable[[Any, int], Any]
+
     def new(self, shape: Shape, dtype: np.dtype[Any]) -> Any:
         """A new array of NaN, or of 0 if that is no number of the type."""
         return self.filled(shape, dtype, math.nan if dtype.kind == "f" else 0)
@@ -39,10 +44,10 @@ class Memory(NamedTuple):
 def memory_of(value: Any) -> Memory | None:
     """The memory of an array on a device; None for everything else."""
     library = type(value).__module__.partition(".")[0]
-    if library == "torch" and is_torch(value) and value.is_cuda:
+    if library == "torch" and is_torch(value) and is_there(value):
         return _of_torch(value)
     if library == "cupy" and hasattr(value, "__cuda_array_interface__"):
-        return _of_cupy()
+        return _of_cupy(value)
     if library == "pyopencl" and hasattr(value, "base_data"):
         return _of_pyopencl(value)
     return None
@@ -52,19 +57,45 @@ def is_on_device(value: Any) -> bool:
     """Tell whether memory_of() would find it."""
     library = type(value).__module__.partition(".")[0]
     if library == "torch":
-        return is_torch(value) and bool(value.is_cuda)
+        return is_torch(value) and is_there(value)
     return library in ("cupy", "pyopencl")
+
+
+def is_there(tensor: Any) -> bool:
+    """Tell whether a tensor of torch is on a device."""
+    return bool(tensor.is_cuda)
+
+
+def place_of(tensor: Any) -> tuple[str, int]:
+    """The name of a tensor's device, and the stream on which torch works there now."""
+    stream = sys.modules["torch"].cuda.current_stream(tensor.device)
+    return str(tensor.device), int(stream.cuda_stream)
+
+
+def require_device(own: str, label: Label, device: str) -> None:
+    """FatalError unless the device of an array, if it has a name, is the one of a model."""
+    if own and own != device:
+        raise label.refuse(
+            f"is on {own}, and the model computes on {device}: move it there, or open the model "
+            f"with device={own!r}",
+            lib.NEML2_ERROR_UNSUPPORTED,
+        )
 
 
 def view(value: Any, label: Label) -> Array:
     """Shape, strides, type and address of an array, as numpy has them: its values are elsewhere."""
+    if is_torch(value):
+        require_dense(value, label)
+        if value.is_neg():
+            raise label.refuse(
+                "is negated lazily: bind tensor.resolve_neg()", lib.NEML2_ERROR_UNSUPPORTED
+            )
     address, memory = _address(value, label)
-    strides = value.strides
     if is_torch(value):
         strides = tuple(stride * value.element_size() for stride in value.stride())
         dtype = np.dtype(str(value.dtype).removeprefix("torch."))
     else:
-        dtype = np.dtype(value.dtype)
+        strides, dtype = value.strides, np.dtype(value.dtype)
     interface = {
         "shape": tuple(value.shape),
         "strides": tuple(strides),
@@ -120,6 +151,10 @@ def _transpose(value: Any, axes: Shape) -> Any:
     return value.transpose(axes)
 
 
+def _sum(value: Any, rank: int) -> Any:
+    return value.sum(tuple(range(rank)))
+
+
 def _of_torch(value: Any) -> Memory:
     torch = sys.modules["torch"]
 
@@ -127,18 +162,20 @@ def _of_torch(value: Any) -> Memory:
         kind = getattr(torch, dtype.name)
         return torch.full(shape, number, dtype=kind, device=value.device)
 
-    stream = torch.cuda.current_stream(value.device).cuda_stream
-    return Memory("torch", lib.NEML2_MEMORY_ADDRESSES, stream, filled, _permute)
+    where, stream = place_of(value)
+    return Memory("torch", where, lib.NEML2_MEMORY_ADDRESSES, stream, filled, _permute, _sum)
 
 
-def _of_cupy() -> Memory:
+def _of_cupy(value: Any) -> Memory:
     cupy = sys.modules["cupy"]
 
     def filled(shape: Shape, dtype: np.dtype[Any], number: float) -> Any:
         return cupy.full(shape, number, dtype)
 
     stream = cupy.cuda.get_current_stream().ptr
-    return Memory("cupy", lib.NEML2_MEMORY_ADDRESSES, stream, filled, _transpose)
+    where = f"cuda:{value.device.id}"
+    kind = lib.NEML2_MEMORY_ADDRESSES
+    return Memory("cupy", where, kind, stream, filled, _transpose, _sum)
 
 
 def _of_pyopencl(value: Any) -> Memory:
@@ -152,4 +189,9 @@ def _of_pyopencl(value: Any) -> Memory:
 
     kind = lib.NEML2_MEMORY_ADDRESSES if shared else lib.NEML2_MEMORY_BUFFERS
     address = queue.int_ptr if queue is not None else 0
-    return Memory("pyopencl", kind, address, filled, _transpose)
+
+    def summed(of: Any, rank: int) -> Any:  # pyopencl sums whole arrays only
+        total = np.asarray(of.get().sum(axis=tuple(range(rank))))
+        return arrays.to_device(queue, total, value.allocator)
+
+    return Memory("pyopencl", "", kind, address, filled, _transpose, summed)

@@ -19,6 +19,14 @@ Shape = tuple[int, ...]
 READ = ("inputs", "parameters", "tangents", "cotangents")
 WRITTEN = ("outputs", "jvps", "adjoints", "derivatives", "report")
 
+#: What makes a dense copy of an array, by its library.
+_COPIES = {
+    "numpy": "np.ascontiguousarray(array)",
+    "torch": "tensor.contiguous()",
+    "cupy": "cupy.ascontiguousarray(array)",
+    "pyopencl": "array.copy()",
+}
+
 #: Name of a place in a call: ("inputs", "strain"), ("derivatives", "stress", "strain").
 Key = tuple[str, ...]
 
@@ -94,11 +102,11 @@ class Place(NamedTuple):
                 else f"has the batch {own}, which would have to be repeated to {batch}, the "
                 f"call's: bind np.ascontiguousarray(np.broadcast_to(array, {batch + self.shape}))"
             )
-        stride = self._stride(array, 1 if math.prod(own) == 1 else across)
+        stride = self._stride(value, array, 1 if math.prod(own) == 1 else across)
         if stride is None:  # one value
             return Bound(value, array, 0 if math.prod(batch) > 1 else size)
         if across == 1 and stride < size and (stride != 0 or self.written):
-            raise self._not_in_place(array, "has points that overlap or run backwards")
+            raise self._not_in_place(value, array, "has points that overlap or run backwards")
         return Bound(value, array, stride)
 
     def new(self, batch: Shape) -> Array:
@@ -144,10 +152,12 @@ class Place(NamedTuple):
         except (AttributeError, TypeError, ValueError, BufferError, RuntimeError) as error:
             raise self._no_memory(value, str(error)) from error
 
-    def _stride(self, array: Array, across: int) -> int | None:
+    def _stride(self, value: Any, array: Array, across: int) -> int | None:
         """Elements from one point to the next; None if there is one point only."""
         if not array.flags.aligned or any(stride % array.itemsize for stride in array.strides):
-            raise self._not_in_place(array, f"is not aligned to its element type {array.dtype}")
+            raise self._not_in_place(
+                value, array, f"is not aligned to its element type {array.dtype}"
+            )
         axes = [
             (size, stride // array.itemsize)
             for size, stride in zip(array.shape, array.strides, strict=True)
@@ -156,14 +166,18 @@ class Place(NamedTuple):
         dense = across
         for size, stride in reversed(axes[split:]):
             if size != 1 and stride != dense:
-                raise self._not_in_place(array, "has points that are not row-major and dense")
+                raise self._not_in_place(
+                    value, array, "has points that are not row-major and dense"
+                )
             dense *= size
         first = following = None
         for size, stride in reversed(axes[:split]):
             if size == 1:
                 continue
             if following is not None and stride != following:
-                raise self._not_in_place(array, "has no constant distance from point to point")
+                raise self._not_in_place(
+                    value, array, "has no constant distance from point to point"
+                )
             first = stride if first is None else first
             following = stride * size
         return first
@@ -171,10 +185,10 @@ class Place(NamedTuple):
     def _refuse(self, reason: str) -> FatalError:
         return self.label.refuse(reason, lib.NEML2_ERROR_SHAPE)
 
-    def _not_in_place(self, array: Array, reason: str) -> FatalError:
-        remedy = (
-            f"np.empty({array.shape})" if self.written else "a copy, np.ascontiguousarray(array)"
-        )
+    def _not_in_place(self, value: Any, array: Array, reason: str) -> FatalError:
+        library = "torch" if is_torch(value) else type(value).__module__.partition(".")[0]
+        copy = _COPIES.get(library, _COPIES["numpy"])
+        remedy = f"a new one of the shape {array.shape}" if self.written else f"a copy, {copy}"
         return self._refuse(f"{reason} (strides {array.strides} in bytes): bind {remedy}")
 
     def _no_memory(self, value: Any, why: str) -> FatalError:

@@ -15,7 +15,7 @@ from neml2_capi._ffi.handle import Handle
 from neml2_capi._ffi.kinds import NUMPY, Kinds
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.logs import listening
-from neml2_capi._ffi.on_device import Memory, memory_of, on_host, set_memory, view
+from neml2_capi._ffi.on_device import Memory, memory_of, on_host, require_device, set_memory, view
 from neml2_capi._ffi.tensor import Array, Tensor, common_batch
 from neml2_capi.model.binding import READ, WRITTEN, Bound, Key, Place, Shape
 from neml2_capi.model.described import Described
@@ -330,12 +330,13 @@ class Call(Handle):
     def _view(self, place: Place, value: Any) -> Array:
         """Return the view of an array on the device; FatalError if it is elsewhere."""
         memory, own = memory_of(value), self._memory
-        if memory is None or own is None or memory[:3] != own[:3]:
+        if memory is None or own is None or memory[:4] != own[:4]:
             raise place.label.refuse(
                 "is not where the other arrays are: bind arrays of one library, on one queue or "
                 "stream of the device, or numbers",
                 lib.NEML2_ERROR_UNSUPPORTED,
             )
+        require_device(memory.device, place.label, self._model._engine.text_device)
         return place.view(view(value, place.label))
 
     def _common_batch(self, requested: _Requested, views: Mapping[Key, Array]) -> Shape:
@@ -379,6 +380,21 @@ class Call(Handle):
         if key in self._bound:
             return place.batch_of(self._bound[key][1].array)
         return place.batch_of(self._stored(name))
+
+    def _new_of_all_points(self, name: str) -> Any:
+        """A new array on the device for an adjoint of each point."""
+        place = self._places.at("adjoints", name)
+        return _new(self._on_device(), place, self.batch, self._across)
+
+    def _shape_of(self, group: str, name: str) -> Shape:
+        """The shape of an input or a parameter, bound or stored."""
+        if (group, name) in self._bound:
+            return self._bound[group, name][1].array.shape
+        return self._stored(name).shape
+
+    def _on_device(self) -> Memory:
+        assert self._memory is not None, "the arrays are on the host"
+        return self._memory
 
     def _stored(self, parameter: str) -> Array:
         """The stored value of a parameter."""

@@ -27,7 +27,7 @@ class Functions(Described):
     def _results(
         self, operation: Operation, inputs: Any, overrides: Any, directions: Any = None
     ) -> Any:
-        if self._engine.by_text and over_memory.on_device(inputs):
+        if self._engine.text_device and over_memory.on_device(inputs, overrides, directions):
             return over_memory.results(self, operation, inputs, overrides, directions)
         return self._engine.results(operation, inputs, overrides, directions)
 
@@ -122,7 +122,7 @@ class Functions(Described):
         FatalError
             As in forward().
         """
-        if self._engine.by_text and over_memory.on_device(inputs):
+        if self._engine.text_device and over_memory.on_device(inputs, param_overrides):
             call = over_memory.bound(self, FORWARD, inputs, param_overrides)
             call.run()
             call.wait()

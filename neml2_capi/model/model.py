@@ -85,7 +85,7 @@ class Model(Functions, Described):
             include/neml2_capi_experimental.h says under "Devices" what it can do. On "opencl" or
             "opencl:1", and on CUDA without packages for it, the device compiles the text that
             `neml2-capi build-kernels ARTIFACT --target opencl` (or `cuda`) has written, and arrays
-            are the host's: docs/devices.md.
+            are the host's, or stay there: docs/devices.md.
         dtype : str, numpy or torch type, optional
             "float64", the default, or "float32", of those that the artifact was compiled for.
         engine

@@ -43,8 +43,9 @@ class Opened(Handle):
         self.signature = _read_signature(owner[0])
         on_cpu = self.signature.device[0] == lib.NEML2_DEVICE_CPU
         self.kind = kind if on_cpu else TORCH
-        #: Whether a device runs the text of the kernels: it takes arrays of the host, and its own.
-        self.by_text = on_cpu and (source.device or "").startswith(("opencl", "cuda"))
+        #: The device that runs the text of the kernels, "cuda:0", which takes arrays of the host,
+        #: and its own; "" if there is none.
+        self.text_device = _with_index(source.device or "") if on_cpu else ""
         self._options = read_options(owner[0])
         if "NEML2_CAPI_THREADS" not in os.environ:
             check(lib.neml2_model_option_set_number(owner[0], b"threads", 0.0))
@@ -159,6 +160,11 @@ class Opened(Handle):
         owner, held = owned("solve"), self._open()
         check(lib.neml2_solve_begin(owner, held[0], inputs, overrides))
         return owner
+
+
+def _with_index(device: str) -> str:
+    kind, _, index = device.partition(":")
+    return f"{kind}:{index or 0}" if kind in ("opencl", "cuda") else ""
 
 
 def _loaded(source: Source) -> Any:

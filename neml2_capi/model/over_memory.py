@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from neml2_capi._ffi.on_device import is_on_device
@@ -10,9 +11,9 @@ from neml2_capi.model.described import Described
 from neml2_capi.model.evaluation import Given, Operation
 
 
-def on_device(inputs: Given) -> bool:
+def on_device(*groups: Given | None) -> bool:
     """Tell whether some arrays are on a device."""
-    return any(map(is_on_device, inputs.values()))
+    return any(is_on_device(value) for group in groups if group for value in group.values())
 
 
 def results(
@@ -28,8 +29,11 @@ def results(
     if not operation.results:
         return outputs
     named = getattr(call, operation.group)
-    blocks = operation.group == "derivatives"
-    return outputs, {name: dict(of) if blocks else of for name, of in named.items()}
+    if operation.group == "derivatives":
+        named = {name: dict(of) for name, of in named.items()}
+    elif operation.group == "adjoints":
+        named = {name: _like_its_variable(call, operation, name) for name in named}
+    return (outputs, dict(named)) if operation.with_outputs else named
 
 
 def bound(
@@ -44,8 +48,29 @@ def bound(
         ("tangents", "cotangents", "outputs", "jvps", "adjoints", "derivatives")
     )
     groups |= {"inputs": inputs, "parameters": overrides, "report": True}
-    if operation.directions:
-        groups[operation.argument] = directions
-    elif operation.results:
-        groups["derivatives"] = True
-    return Call(model, groups)
+    signature = model._signature
+    if operation.group == "jvps":
+        groups["tangents"] = directions
+    elif operation.group == "derivatives":
+        blocks: dict[str, Any] = {}
+        for pair in operation.wanted(signature):
+            blocks.setdefault(pair.output, {})[pair.variable] = True
+        groups["derivatives"] = blocks
+    elif operation.group == "adjoints":
+        groups |= {"cotangents": directions, "adjoints": {}}
+    call = Call(model, groups)
+    if operation.group == "adjoints":
+        compiled = {pair.variable for pair in signature.compiled[operation.by]}
+        named = (v for v in operation.wanted(signature) if v.name in compiled)
+        call.bind(adjoints={v.name: call._new_of_all_points(v.name) for v in named})
+    return call
+
+
+def _like_its_variable(call: Call, operation: Operation, name: str) -> Any:
+    """An adjoint, or its sum over the points if the variable is one value for all of them."""
+    adjoint = call.adjoints[name]
+    shape = call._shape_of(operation.by, name)
+    if math.prod(shape) == math.prod(adjoint.shape):
+        return adjoint.reshape(shape)
+    summed: Any = call._on_device().summed(adjoint, len(call.batch))
+    return summed.reshape(shape)

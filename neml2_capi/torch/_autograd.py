@@ -42,7 +42,7 @@ def evaluate(model: Linearization, tensors: Sequence[Any]) -> Sequence[Any]:
         return results
     recording = torch.is_grad_enabled()
     wanted = tuple([recording and tensor.requires_grad for tensor in tensors])
-    plan = model.plan(shapes, wanted)
+    plan = model.plan(shapes, wanted, there=model.is_there(tensors))
     if True not in wanted:
         return plan.evaluate(tensors)
     results = (Linearized if plan.linearizes else Repeated).apply(plan, *tensors)
@@ -80,7 +80,7 @@ class Linearized(Function):  # type: ignore[misc]
         plan, (together,), needed = ctx.plan, ctx.saved_tensors, ctx.needs_input_grad[1:]
         if gradients[-1] is not None:
             raise _no_second_derivative()
-        if _are_values(gradients):
+        if _are_values(gradients) and not plan.there:
             return None, *plan.transposed_products(together, gradients, needed)
         return None, *_adjoints(plan, plan.jacobians(together), gradients, needed)
 
@@ -125,7 +125,8 @@ class Evaluation(Function):  # type: ignore[misc]
     def setup_context(ctx: Any, inputs: _Tensors, output: _Tensors) -> None:
         linearization, wanted = inputs[:2]
         shapes = tuple(tensor.shape for tensor in inputs[2:])
-        ctx.plan = linearization.plan(shapes, tuple(wanted), True)
+        there = linearization.is_there(inputs[2:])
+        ctx.plan = linearization.plan(shapes, tuple(wanted), True, there=there)
         jacobians = output[len(linearization.outputs) :]
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*jacobians)

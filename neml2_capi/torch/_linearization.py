@@ -13,7 +13,8 @@ from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
 from neml2_capi.model import Model
 from neml2_capi.torch._calls import Binding, Calls, Result
-from neml2_capi.torch._slots import Shape, Slots
+from neml2_capi.torch._device_calls import DeviceCalls
+from neml2_capi.torch._slots import Shape, Slot, Slots
 
 #: The most columns of a Jacobian that are cheaper than a second evaluation, in a model of several
 #: segments: there each takes a product with the blocks of all segments.
@@ -41,20 +42,26 @@ class Linearization(Slots):
         self._plans: dict[Any, Plan] = {}
 
     def plan(
-        self, shapes: tuple[Shape, ...], wanted: tuple[bool, ...], linearizes: bool | None = None
+        self,
+        shapes: tuple[Shape, ...],
+        wanted: tuple[bool, ...],
+        linearizes: bool | None = None,
+        *,
+        there: bool,
     ) -> Plan:
         """Return how to evaluate tensors of those shapes; FatalError if they do not fit.
 
         With Jacobians if the plan `linearizes`; by default, if that is what takes less time.
+        `there`: the tensors are on the device of the model.
         """
-        key = shapes, wanted, linearizes
+        key = shapes, wanted, linearizes, there
         plan = self._plans.get(key)
         if plan is None:
             if linearizes is None:
                 linearizes = any(wanted) and (
                     self._segments == 1 or sum(self.columns(wanted)) <= _FEW_COLUMNS
                 )
-            plan = Plan(self, shapes, wanted, linearizes)
+            plan = Plan(self, shapes, wanted, linearizes, there)
             if len(self._plans) >= _MOST:
                 self._plans.clear()
             self._plans[key] = plan
@@ -67,7 +74,7 @@ class Linearization(Slots):
         the others and not one value, are copied. ConvergenceError as in Model.forward().
         """
         shapes = tuple(tensor.shape for tensor in tensors)
-        plan = self.plan(shapes, tuple(wanted), any(wanted))
+        plan = self.plan(shapes, tuple(wanted), any(wanted), there=self.is_there(tensors))
         results = plan.evaluate(tensors)
         if any(wanted):
             # Copies, because torch takes no views for results of a function in forward mode.
@@ -104,9 +111,10 @@ class Plan:
         shapes: tuple[Shape, ...],
         wanted: tuple[bool, ...],
         linearizes: bool,
+        there: bool,
     ) -> None:
         self.model, self.shapes, self.wanted = model, shapes, wanted
-        self.linearizes = linearizes
+        self.linearizes, self.there = linearizes, there
         self.batch = model.batch_of(shapes)
         batches = [a.batch_of(shape) for a, shape in zip(model.arguments, shapes, strict=True)]
         self.points = math.prod(self.batch)
@@ -128,10 +136,10 @@ class Plan:
             blocks = self._blocks()
             self._complete = len(blocks) == sum(wanted) * len(model.outputs)
             results.append(Result((size,), blocks, zeros=not self._complete))
-        self._calls = Calls(model.model._engine, self._read(), results, self.points)
+        self._calls = self._new_calls(self._read(), results)
         self._parts = self._list_parts()
         self._jacobians = self._list_jacobians()
-        self._adjoint_calls: dict[Any, Calls] = {}
+        self._adjoint_calls: dict[Any, Calls | DeviceCalls] = {}
 
     # --------------------------------------------------------------------------------------------
     # Evaluation
@@ -189,25 +197,30 @@ class Plan:
             read = self._read() + [
                 self.model.cotangent(o) for o, g in zip(outputs, given, strict=True) if g
             ]
-            results = [
-                Result(
-                    part.shape,
-                    [self.model.adjoint(arguments[part.argument], self._strides[part.argument])],
-                )
-                for part in parts
-            ]
-            calls = Calls(self.model.model._engine, read, results, self.points)
+            results = [self._adjoint(part, arguments[part.argument]) for part in parts]
+            calls = self._new_calls(read, results)
             self._adjoint_calls[given, needed] = calls
         weights = [gradient for gradient in gradients if gradient is not None]
         for part, adjoint in zip(parts, self._run(calls, tensors, weights), strict=True):
-            if part.reduced is not None:
-                adjoint = adjoint.sum_to_size(part.reduced)
+            if part.reduced is not None or (self.there and part.summed):
+                adjoint = adjoint.sum_to_size(self.shapes[part.argument])
             adjoints[part.argument] = adjoint
         return adjoints
 
     # --------------------------------------------------------------------------------------------
     # How it is done
     # --------------------------------------------------------------------------------------------
+
+    def _new_calls(self, read: list[Binding], results: list[Result]) -> Calls | DeviceCalls:
+        kind = DeviceCalls if self.there else Calls
+        return kind(self.model.model._engine, read, results, self.points)
+
+    def _adjoint(self, part: Part, argument: Slot) -> Result:
+        """The adjoint of an argument: a device gives no sums over the points."""
+        if self.there and part.summed:
+            bindings = [self.model.adjoint(argument, argument.size)]
+            return Result(self.batch + argument.shape, bindings)
+        return Result(part.shape, [self.model.adjoint(argument, self._strides[part.argument])])
 
     def _read(self) -> list[Binding]:
         arguments = zip(self.model.arguments, self._strides, strict=True)
@@ -249,16 +262,23 @@ class Plan:
             first = last
         return jacobians
 
-    def _run(self, calls: Calls, tensors: Sequence[Any], others: Sequence[Any] = ()) -> list[Any]:
+    def _run(
+        self, calls: Calls | DeviceCalls, tensors: Sequence[Any], others: Sequence[Any] = ()
+    ) -> list[Any]:
         """Run over the memory of these, which is contiguous: results as tensors."""
         if self._expands:
             pairs = zip(tensors, self._expanded, strict=True)
             tensors = [t if shape is None else t.expand(shape) for t, shape in pairs]
         read = [_plain(tensor) for tensor in (*tensors, *others)]
-        status, results = calls.run([tensor.data_ptr() for tensor in read])
+        addresses = [tensor.data_ptr() for tensor in read]
+        if isinstance(calls, DeviceCalls):
+            status, results = calls.run(addresses, read[0])
+        else:
+            status, arrays = calls.run(addresses)
+            results = [torch.from_numpy(array) for array in arrays]
         if status > lib.NEML2_NON_FINITE:
             self._raise_failed(read[: len(tensors)])
-        return [torch.from_numpy(array) for array in results]
+        return results
 
     def _raise_failed(self, tensors: Sequence[Any]) -> NoReturn:
         """ConvergenceError, with all that is known of the points."""

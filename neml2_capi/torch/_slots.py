@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from neml2_capi._ffi import on_device
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Label, common_batch
@@ -54,6 +55,8 @@ class Slots:
         self.input_names = model.inputs.index_of
         self.arguments = [self._slot("inputs", name) for name in model.inputs.names]
         self.arguments += [self._slot("parameters", name) for name in model.parameters.names]
+        #: The device of the model, if that runs a text.
+        self.text_device = model._engine.text_device
         variables = (*model.inputs, *model.parameters, *model.outputs)
         whole = {variable.name for variable in variables if not variable.sub_batch_shape}
         self.compiled = {
@@ -68,6 +71,35 @@ class Slots:
             place = place._replace(dtype=np.dtype(self.model._dtype))
         dtype = getattr(torch, place.dtype.name)
         return Slot(name, place, place.shape, math.prod(place.shape), dtype)
+
+    def is_there(self, tensors: Sequence[Any]) -> bool:
+        """Tell whether the arguments are on the device of the model."""
+        return bool(self.text_device) and bool(tensors) and on_device.is_there(tensors[0])
+
+    def in_one_place(self, tensors: list[Any], given: Sequence[Any]) -> list[Any]:
+        """The arguments, numbers and arrays where the tensors are; FatalError for two places.
+
+        They were made of what was `given`.
+        """
+        first = next((tensor for tensor in tensors if on_device.is_there(tensor)), None)
+        if first is None:
+            return tensors
+        device, placed = on_device.place_of(first)[0], []
+        for slot, tensor, value in zip(self.arguments, tensors, given, strict=True):
+            if on_device.is_there(tensor):
+                on_device.require_device(
+                    on_device.place_of(tensor)[0], slot.label, self.text_device
+                )
+            elif isinstance(value, torch.Tensor):
+                raise slot.label.refuse(
+                    f"is on the device {tensor.device}, and others are on {device}: pass "
+                    f"tensor.to({device!r}), and move parameters by module.to({device!r})",
+                    lib.NEML2_ERROR_UNSUPPORTED,
+                )
+            else:
+                tensor = tensor.to(first.device)
+            placed.append(tensor)
+        return placed
 
     def columns(self, wanted: Sequence[bool]) -> list[int]:
         """The columns of each argument in a Jacobian: none if nothing is known, or wanted."""

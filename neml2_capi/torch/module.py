@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from neml2_capi._ffi import on_device
 from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import require_dense
@@ -129,7 +130,9 @@ class Module(torch.nn.Module):  # type: ignore[misc]
         Inputs are given in a mapping, by keywords, or in both: every one, history (`x~1`) too, of
         the shape (*B, *sub_batch_shape, *base_shape), where the batches B of all inputs and
         parameters broadcast. They are tensors, arrays or numbers; contiguous tensors are read where
-        they are. The gradient of what is one value for many points is the sum over them.
+        they are. Of a model whose text runs on "cuda:0" they may be there, on torch's current
+        stream, and so are results; move the parameters, too: module.to("cuda:0"). The gradient of
+        what is one value for many points is the sum over them.
 
         Parameters
         ----------
@@ -173,7 +176,9 @@ class Module(torch.nn.Module):  # type: ignore[misc]
         parameters = self.model.parameters
         index = parameters.resolve(name)
         slot = self._linearization.arguments[len(self.model.inputs) + index]
-        tensor = _tensor(slot, value).detach().clone()
+        tensor = _tensor(slot, value, self._linearization.text_device).detach().clone()
+        if not isinstance(value, torch.Tensor):
+            tensor = tensor.to(self[name].device)
         slot.batch_of(tensor.shape)  # is it one that fits?
         attribute = self._attributes[slot.name]
         if attribute in self._parameters:
@@ -194,28 +199,36 @@ class Module(torch.nn.Module):  # type: ignore[misc]
         values: list[Any] = [inputs.get(name) for name in names]
         # The detour of getattr() by torch is for buffers and parametrizations.
         values += [own[a] if a in own else getattr(self, a) for a in self._attributes.values()]
-        return [
+        text_device = self._linearization.text_device
+        tensors = [
             value
             if type(value) in _TENSORS
             and (value.dtype, value.layout) == (slot.dtype, torch.strided)
             and value.is_cpu
             and not value.is_nested
-            else _tensor(slot, value)
+            else _tensor(slot, value, text_device)
             for slot, value in zip(self._linearization.arguments, values, strict=True)
         ]
+        return self._linearization.in_one_place(tensors, values) if text_device else tensors
 
     def _apply(self, function: Callable[[Any], Any], recurse: bool = True) -> Any:
-        """What .to(), .cuda(), .float() and the like call for every tensor: on the CPU it stays."""
+        """What .to(), .cuda(), .float() and the like call for every tensor.
+
+        Parameters may go to the device that runs the text of the model; else they stay.
+        """
+        places = ["cpu", self._linearization.text_device]
         try:
             moved = function(torch.empty(0, dtype=getattr(torch, self.model._dtype)))
             reason = f"it was to become {moved.dtype} on the device {moved.device}"
-            stays = moved.device.type == "cpu" and str(moved.dtype) == f"torch.{self.model._dtype}"
+            same_type = str(moved.dtype) == f"torch.{self.model._dtype}"
+            stays = str(moved.device) in places and same_type
         except (RuntimeError, AssertionError) as error:  # there is no such device
             reason, stays = str(error), False
         if not stays:
             raise FatalError(
-                f"a compiled model stays on the device cpu with {self.model._dtype}, as it was "
-                f"compiled; {reason}. Move its inputs and outputs instead",
+                f"a compiled model stays on the device {' or '.join(filter(None, places))} with "
+                f"{self.model._dtype}, as it was compiled; {reason}. Move its inputs and outputs "
+                "instead",
                 lib.NEML2_ERROR_UNSUPPORTED,
             )
         return super()._apply(function, recurse)
@@ -243,8 +256,11 @@ class Module(torch.nn.Module):  # type: ignore[misc]
         return f"({', '.join(self.model.inputs.names)}) -> ({', '.join(outputs)})"
 
 
-def _tensor(slot: Slot, value: Any) -> Any:
-    """A value as a tensor of the type of a variable; numbers and arrays are copied."""
+def _tensor(slot: Slot, value: Any, text_device: str = "") -> Any:
+    """A value as a tensor of the type of a variable; numbers and arrays are copied.
+
+    It may be on the device that runs the text of the model.
+    """
     if value is None:
         raise slot.label.refuse(
             f"is missing; every input must be given. Its shape is batch axes and then {slot.shape}",
@@ -267,7 +283,7 @@ def _tensor(slot: Slot, value: Any) -> Any:
             f"must be {slot.dtype}; got {value.dtype}: pass tensor.to({slot.dtype})",
             lib.NEML2_ERROR_DTYPE,
         )
-    if value.device.type != "cpu":
+    if not value.is_cpu and not (text_device and on_device.is_there(value)):
         raise slot.label.refuse(
             f"is on the device {value.device}: pass it on the cpu, tensor.cpu()",
             lib.NEML2_ERROR_UNSUPPORTED,

@@ -70,6 +70,22 @@ def test_functions_of_a_model_return_arrays_of_the_device(model: Model, queue: A
     np.testing.assert_allclose(back.get(), expected(strain), rtol=1e-13)
 
 
+@pytest.mark.parametrize("columns", [False, True])
+def test_the_gradient_of_one_value_is_the_sum_over_the_points(
+    model: Model, queue: Any, columns: bool
+) -> None:
+    weights, moduli = strains(POINTS), np.linspace(1, 3, POINTS)
+    strain = {"strain": arrays.to_device(queue, strains(1)[0])}
+    back = arrays.to_device(queue, np.ascontiguousarray(weights.T if columns else weights))
+    found = model.vjp(
+        strain,
+        {"stress": back.T if columns else back},
+        {"E": arrays.to_device(queue, moduli)},
+    )[1]["strain"]
+    assert found.shape == (6,)
+    np.testing.assert_allclose(found.get(), hooke(weights, moduli).sum(axis=0), rtol=1e-12)
+
+
 def test_columns_lead_to_columns(model: Model, queue: Any) -> None:
     strain = strains(POINTS)
     there = arrays.to_device(queue, np.ascontiguousarray(strain.T)).T
