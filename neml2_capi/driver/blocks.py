@@ -138,7 +138,8 @@ class Blocks(Handle):
         force, like = self._forces[name], np.asarray(self._call.inputs[name])
         if isinstance(force, Table) and not force.constant:
             rows = force.ends(step, count)
-            if rows.shape[1:] == like.shape and rows.flags.c_contiguous:
+            fits = rows.dtype == like.dtype and rows.shape[1:] == like.shape
+            if fits and rows.flags.c_contiguous:
                 return rows  # where they were given
         rows = np.empty((count, *like.shape), like.dtype)
         write_ends(rows, force, step)

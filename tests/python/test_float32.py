@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neml2_capi import ConvergenceError, FatalError, Model
+from neml2_capi import ConvergenceError, FatalError, Model, drive
 
 pytestmark = pytest.mark.numbers
 
@@ -90,6 +90,13 @@ def test_the_callers_guess_chooses_the_root(root: Path) -> None:
     guess = np.array([1.0, -1.0], dtype=np.float32)
     result = model.forward({"a": np.float32(4.0), "u": guess})["u"]
     np.testing.assert_allclose(result, [2.0, -2.0], rtol=1e-6)
+
+
+def test_the_times_of_a_history_are_converted(root: Path) -> None:
+    """drive() keeps times in float64, and takes many steps at once."""
+    times = np.linspace(1.0, 9.0, 9)
+    results = drive(Model(root, dtype="float32"), times, {}, initial={"u": 1.0}, time="a")
+    np.testing.assert_allclose(results["u"], np.sqrt(times), rtol=1e-5)
 
 
 def test_a_failed_point_is_nan_and_told(root: Path) -> None:
