@@ -97,20 +97,28 @@ class Block {
 
   void start() {
     gather_.one(points_);
-    scratch().copy(walk_.spread);
+    move(walk_.spread, scratch());
+    if (walk_.begins_at_solution)
+      for (const Move& one : walk_.packed) *scratch()[one.from] = *scratch()[one.to];
     scratch().copy(walk_.seeds);
     reports().start();
     has_factors_ = false;
   }
 
+  // Moves components one by one.
+  [[gnu::always_inline]] static void move(const List<Move>& all, const Scratch<T>& scratch) {
+    for (const Move& one : all) *scratch[one.to] = *scratch[one.from];
+  }
+
   void finish(model::Counts& counts) {
+    move(walk_.packed, scratch());
     scratch().copy(walk_.zeros);
     for (const Product& product : walk_.products) scratch().push_forward(product, 1);
     for (const Adjoint& adjoint : walk_.pulled) chains().pull_back(adjoint);
-    const Mask<T> regular = walk_.takes_good_alone ? condense(walk_, points_.scratch) : ~Mask<T>{};
+    if (walk_.free.count == 0) pick(walk_, points_.scratch);
     const Mask<T> given = gather_.given(), found = reports().bits_of_results();
     if (walk_.takes_good_alone)
-      reports().leave_others(regular & ~non_finite_in<T>(given | found));
+      reports().leave_others(~non_finite_in<T>(given | found));
     else
       reports().note_non_finite(non_finite_in<T>(given), non_finite_in<T>(found), counts);
     Scatter<T>(points_, report_).all();
@@ -125,7 +133,7 @@ class Block {
     points_.used = lanes;
     Mask<T> bits = gather_.full(points_, blocks);
     for (std::int64_t b = 0; b < blocks && walk_.spread.count > 0; ++b)
-      Scratch<T>(walk_.scratch, walk_.size, b).copy(walk_.spread);
+      move(walk_.spread, {walk_.scratch, walk_.size, b});
     for (const Step& step : walk_.steps) {
       const bool is_plain = step.run.kernel && !step.run.kernel->prepare && step.begin.count == 0 && step.passes == 1;
       for (std::int64_t b = 0; b < blocks; ++b) {
@@ -136,6 +144,8 @@ class Block {
           scratch.run_forward(step);
       }
     }
+    for (std::int64_t b = 0; b < blocks && walk_.packed.count > 0; ++b)
+      move(walk_.packed, {walk_.scratch, walk_.size, b});
     for (const Bound& output : walk_.outputs)
       each_block(blocks, 6, output.components,
                  [&bits, size = walk_.size, from = scratch()[output.at]](std::int64_t b, std::int64_t,

@@ -148,6 +148,12 @@ struct DirectionsInParts {
   At solution = nowhere;
 };
 
+// A column of a matrix of the scratch.
+struct Column {
+  At at = nowhere;
+  std::int64_t stride = 0;  // between its rows
+};
+
 // Effect of a segment on `count` directions, by the chain rule.
 struct Chain {
   List<Run> operators = {};
@@ -156,8 +162,9 @@ struct Chain {
   List<Product> products = {};
   const Implicit* system = nullptr;  // of an implicit one: -(dr/du)^-1 times `right`, in its place
   At right = nowhere;
-  At solved = nowhere;     // room for the solutions, if the kernel of the Newton step keeps its factors
-  List<Move> unpack = {};  // what follows for unknowns that stand in pieces
+  List<Column> columns = {};  // what is solved for, by direction, if operators return it: no product is needed
+  At solved = nowhere;        // room for the solutions, if the kernel of the Newton step keeps its factors
+  List<Move> unpack = {};     // what follows for unknowns that stand in pieces
   std::int64_t count = 0;
   DirectionsInParts parts = {};  // if the increment of the system may be cut
 };
@@ -213,7 +220,8 @@ struct Walk {
   std::int64_t size = 0;            // of the scratch of a block, in vectors
   std::int64_t blocks_in_turn = 1;  // blocks that have one, one behind the other
   List<Bound> inputs;               // parameters, tangents and cotangents too
-  List<Move> spread;                // components of inputs, to where they belong
+  List<Move> spread;                // components of inputs, one by one, to where they belong
+  List<Move> packed;                // components of outputs, one by one, to where they stand side by side
   List<Bound> outputs;              // also those that are not bound: they decide whether a point is finite
   List<Increment> increments;
   List<Bound> iterates;  // unknowns, written if a point failed

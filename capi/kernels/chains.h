@@ -56,6 +56,7 @@ class Chains {
     Chain chain;
     std::vector<Move> expand, zeros, unpack;
     std::vector<Product> products;
+    std::vector<Column> columns;
     // In parts of the increment.
     std::vector<Spread> begins, spreads;
     std::vector<Between> moving;
@@ -124,6 +125,9 @@ class Chains {
 
   // The directions of givens and unknowns in a part of the increment.
   void push_in_parts(const Plan& plan, std::size_t i, const std::map<std::string, Direction>& made, Pushed& pushed);
+
+  // Finds the column of an operator for each direction, if there is one for each, and it is all that the direction has.
+  static void find_columns(const Implicit& system, std::int64_t count, Pushed& pushed);
 
   // The directions of the unknowns of a system, side by side in its room until they are solved for.
   static void push_through(const Links& links, const std::map<std::string, At>& rooms, std::int64_t count,

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "capi/kernels/chains.h"
 
@@ -46,7 +47,8 @@ void Chains::push_forward(Plan& plan, const Chain* Step::*chain) {
     pushed.chain.products = list(pushed.products);
     pushed.chain.unpack = list(pushed.unpack);
     pushed.chain.count = count;
-    layout_.steps[i].*chain = &pushed.chain;
+    const bool is_empty = !links.system && links.operators.empty() && pushed.products.empty();
+    layout_.steps[i].*chain = is_empty ? nullptr : &pushed.chain;
   }
 }
 
@@ -106,6 +108,20 @@ void Chains::push_in_parts(const Plan& plan, std::size_t i, const std::map<std::
                         list(pushed.of_parts), list(pushed.states),  rooms.at("").own};
 }
 
+void Chains::find_columns(const Implicit& system, std::int64_t count, Pushed& pushed) {
+  std::vector<Column> columns(static_cast<std::size_t>(count));
+  std::int64_t found = 0;
+  for (const Product& product : pushed.products) {
+    if (product.from != nowhere || product.rows != system.unknowns) return;
+    for (std::int64_t k = 0; k < product.columns; ++k, ++found)
+      columns[static_cast<std::size_t>(product.first + k)] = {product.block + k, product.stride};
+  }
+  const bool has_all = std::ranges::none_of(columns, [](const Column& column) { return column.at == nowhere; });
+  if (!has_all || found != count) return;
+  pushed.columns = std::move(columns);
+  pushed.chain.columns = list(pushed.columns);
+}
+
 void Chains::push_through(const Links& links, const std::map<std::string, At>& rooms, std::int64_t count,
                           Pushed& pushed, std::map<std::string, Direction>& made) {
   const At room = rooms.at("");
@@ -123,6 +139,7 @@ void Chains::push_through(const Links& links, const std::map<std::string, At>& r
   pushed.zeros.push_back({nowhere, room, links.system->unknowns * count});
   pushed.chain.system = links.system;
   pushed.chain.right = room;
+  find_columns(*links.system, count, pushed);
   if (const auto solved = rooms.find(" "); solved != rooms.end()) pushed.chain.solved = solved->second;
 }
 

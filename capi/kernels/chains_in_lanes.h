@@ -15,24 +15,25 @@ class ChainsInLanes {
   ChainsInLanes(const Walk& walk, const Scratch<T>& scratch, bool& has_factors)
       : walk_(walk), scratch_(scratch), has_factors_(has_factors) {}
 
-  void derive(const Chain& chain) const { derive(chain, chain.products); }
-  void derive(const Chain& chain, const List<Product>& products) const {
-    assemble(chain, products);
-    if (chain.system && chain.count > 0) {
-      take_solution(chain);
-      solve(chain, scratch_[chain.right], 0, chain.count);
-    }
-    scratch_.copy(chain.unpack);
-  }
+  // Right-hand sides of directions, as columns: they stand side by side, or where operators have returned them.
+  struct Right {
+    V* first = nullptr;
+    std::int64_t count = 0;
+    const Column* columns = nullptr;
+    V* at(std::int64_t k) const { return columns ? first + columns[k].at : first + k; }
+    std::int64_t stride(std::int64_t k) const { return columns ? columns[k].stride : count; }
+  };
+
+  void derive(const Chain& chain) const { derive(chain, assemble(chain)); }
+  void derive(const Chain& chain, const List<Product>& products) const { derive(chain, assemble(chain, products)); }
 
   // Derives by all directions but [begin, end). Returns whether these have been solved for, too.
   bool derive_but(const Chain& chain, std::int64_t begin, std::int64_t end) const {
-    assemble(chain);
+    const Right right = assemble(chain);
     bool all = true;
     if (chain.system && chain.count > 0) {
       take_solution(chain);
-      const V* const from = scratch_[chain.right];
-      all = solve(chain, from, 0, begin) || solve(chain, from, end, chain.count);
+      all = solve(chain, right, 0, begin) || solve(chain, right, end, chain.count);
     }
     scratch_.copy(chain.unpack);
     return all;
@@ -40,31 +41,36 @@ class ChainsInLanes {
   // Derives by these directions behind all others.
   void derive_rest(const Chain& chain, std::int64_t begin, std::int64_t end) const {
     if (!chain.system) return derive(chain);
-    solve(chain, scratch_[chain.right], begin, end);
+    solve(chain, right_of(chain), begin, end);
     scratch_.copy(chain.unpack);
   }
 
-  void assemble(const Chain& chain) const { assemble(chain, chain.products); }
-  void assemble(const Chain& chain, const List<Product>& products) const {
-    for (const Run& run : chain.operators) scratch_.call(run);
-    scratch_.copy(chain.expand);
+  // Calls the operators of a segment, and puts together what follows for its outputs, or the right-hand sides of its system.
+  Right assemble(const Chain& chain) const {
+    if (chain.columns.count == 0) return assemble(chain, chain.products);
+    call_operators(chain);
+    return right_of(chain);
+  }
+  Right assemble(const Chain& chain, const List<Product>& products) const {
+    call_operators(chain);
     scratch_.copy(chain.zeros);
     for (const Product& product : products) scratch_.push_forward(product, chain.count);
+    return {scratch_[chain.right], chain.count};
   }
 
-  // Solves for directions `from`, if the kernel of the Newton step cannot, with row pivoting. A direction is a Newton step
+  // Solves for directions, if the kernel of the Newton step cannot, with row pivoting. A direction is a Newton step
   // more, from another residual and by the same factors. Directions that are not in [begin, end) need not be solved for:
   // pivoting, and one point, solve for all. Returns whether all have been solved for.
-  bool solve(const Chain& chain, const V* from, std::int64_t begin, std::int64_t end) const {
+  bool solve(const Chain& chain, const Right& right, std::int64_t begin, std::int64_t end) const {
     const Implicit& system = *chain.system;
     const bool by_pivoting = !system.newton_step.kernel || (chain.count > 1 && chain.solved == nowhere);
     if (by_pivoting) {
-      solve_by_pivoting(chain, from);
+      solve_by_pivoting(chain, right);
       return true;
     }
     if (!has_factors_) scratch_.prepare(system.newton_step);
-    if (!scratch_.is_one || chain.count == 1) return solve_steps(chain, from, begin, end);
-    solve_steps_of_one(chain, from);
+    if (!scratch_.is_one || chain.count == 1) return solve_steps(chain, right, begin, end);
+    solve_steps_of_one(chain, right);
     return true;
   }
 
@@ -88,17 +94,34 @@ class ChainsInLanes {
     has_factors_ = false;
   }
 
-  void solve_by_pivoting(const Chain& chain, const V* from) const {
+  void derive(const Chain& chain, const Right& right) const {
+    if (chain.system && chain.count > 0) {
+      take_solution(chain);
+      solve(chain, right, 0, chain.count);
+    }
+    scratch_.copy(chain.unpack);
+  }
+  Right right_of(const Chain& chain) const {
+    if (chain.columns.count == 0) return {scratch_[chain.right], chain.count};
+    return {scratch_.first, chain.count, chain.columns.items};
+  }
+  void call_operators(const Chain& chain) const {
+    for (const Run& run : chain.operators) scratch_.call(run);
+    scratch_.copy(chain.expand);
+  }
+
+  void solve_by_pivoting(const Chain& chain, const Right& from) const {
     V* const right = scratch_[chain.right];
-    if (from != right) renew(*chain.system);
-    const std::int64_t entries = chain.system->unknowns * chain.count;
-    for (std::int64_t i = 0; i < entries; ++i) right[i] = -from[i];
-    scratch_.solve_by_pivoting(*chain.system, right, chain.count);
+    if (!from.columns && from.first != right) renew(*chain.system);
+    const std::int64_t n = chain.system->unknowns, count = chain.count;
+    for (std::int64_t k = 0; k < count; ++k)
+      for (std::int64_t i = 0; i < n; ++i) right[i * count + k] = -from.at(k)[i * from.stride(k)];
+    scratch_.solve_by_pivoting(*chain.system, right, count);
   }
 
   // If the kernel does not trust the pivots of a lane, which are the same for all directions, it is solved with row
   // pivoting, and the others go on with all of theirs. Returns whether all have been solved for.
-  bool solve_steps(const Chain& chain, const V* from, std::int64_t begin, std::int64_t end) const {
+  bool solve_steps(const Chain& chain, const Right& from, std::int64_t begin, std::int64_t end) const {
     const Implicit& system = *chain.system;
     const std::int64_t n = system.unknowns, count = chain.count;
     V *const step = scratch_[system.step], *const right = scratch_[chain.right];
@@ -109,12 +132,13 @@ class ChainsInLanes {
         solve_without(bad, chain, from);
         return true;
       }
+      V* to = right + k;
 #pragma GCC unroll 4
-      for (std::int64_t i = 0; i < n; ++i) right[i * count + k] = step[i];
+      for (std::int64_t i = 0; i < n; ++i, to += count) *to = step[i];
     }
     return begin == 0 && end == count;
   }
-  void solve_without(const Mask<T>& bad, const Chain& chain, const V* from) const {
+  void solve_without(const Mask<T>& bad, const Chain& chain, const Right& from) const {
     const std::int64_t n = chain.system->unknowns, count = chain.count;
     V *const step = scratch_[chain.system->step], *const solved = count == 1 ? step : scratch_[chain.solved];
     for (std::int64_t k = 0; k < count && count > 1; ++k) {
@@ -125,27 +149,35 @@ class ChainsInLanes {
     for (std::int64_t i = 0; i < n * count; ++i) set_where(~bad, scratch_[chain.right][i], solved[i]);
   }
   // Calls the kernel of the Newton step for a direction.
-  [[gnu::always_inline]] void call_for(const Chain& chain, const V* from, std::int64_t k) const {
+  [[gnu::always_inline]] void call_for(const Chain& chain, const Right& right, std::int64_t k) const {
     const Implicit& system = *chain.system;
     V* const r = scratch_[system.r];
+    const V* from = right.at(k);
+    const std::int64_t n = system.unknowns, stride = right.stride(k);
 #pragma GCC unroll 4
-    for (std::int64_t i = 0; i < system.unknowns; ++i) r[i] = -from[i * chain.count + k];
+    for (std::int64_t i = 0; i < n; ++i, from += stride) r[i] = -*from;
     scratch_.call(system.newton_step);
   }
 
   // Solves for one point, whose directions are in the lanes.
-  void solve_steps_of_one(const Chain& chain, const V* from) const {
+  void solve_steps_of_one(const Chain& chain, const Right& from) const {
     constexpr int lanes = width<T>;
     const Implicit& system = *chain.system;
     const std::int64_t n = system.unknowns, count = chain.count, packs = (count + lanes - 1) / lanes;
     V *const r = scratch_[system.r], *const step = scratch_[system.step], *const solved = scratch_[chain.solved];
     Mask<T> bad{};
     for (std::int64_t p = 0; p < packs; ++p) {
+      const V* at[lanes];
+      std::int64_t strides[lanes];
+      for (int l = 0; l < lanes; ++l) {
+        const std::int64_t k = p * lanes + l < count ? p * lanes + l : 0;
+        at[l] = from.at(k);
+        strides[l] = from.stride(k);
+      }
       for (std::int64_t i = 0; i < n; ++i) {
-        const V* const row = from + i * count;
         V directions{};
 #pragma GCC unroll 16
-        for (int l = 0; l < lanes; ++l) directions[l] = row[p * lanes + l < count ? p * lanes + l : 0][0];
+        for (int l = 0; l < lanes; ++l) directions[l] = at[l][i * strides[l]][0];
         r[i] = -directions;
       }
       scratch_.call(system.newton_step, system.newton_step.kernel->run);

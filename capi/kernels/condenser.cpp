@@ -79,20 +79,25 @@ std::vector<Condenser::Piece> Condenser::pieces(model::Part part) {
     Bound whole = bound(places[i], part, i);
     const bool is_whole = std::ranges::none_of(held, [&](const auto& each) { return each.variable == i; });
     if (!is_whole) whole.named.index = -1;  // not bound
-    if (is_whole || !given) all.push_back({whole, 0});
+    // If something is solved for, all of the tensor was looked at.
+    if (is_whole || (!given && of_.free.empty())) all.push_back({whole, 0});
   }
   for (const Condensation::Held& each : held) {
     const std::int64_t count = std::ssize(each.components);
     const At to = places[each.variable].at;
-    if (!given || each.components.back() - each.components.front() + 1 == count) {
+    if (each.components.back() - each.components.front() + 1 == count) {
       add(each.caller, each.components, to);
       continue;
     }
-    const Place packed = layout_.place(count);  // a few components at a time would be slow to gather
+    const Place packed = layout_.place(count);  // a few components at a time would be slow to gather, and to scatter
     all.push_back({bound(packed, part, each.caller), 0});
-    for_each_run(each.components, [&](std::int64_t first, std::int64_t component, std::int64_t size) {
-      spread_.push_back({packed.at + first, to + component, size});
-    });
+    for (std::int64_t i = 0; i < count; ++i) {
+      const At at = to + each.components[static_cast<std::size_t>(i)];
+      if (given)
+        spread_.push_back({packed.at + i, at, 1});
+      else
+        packed_.push_back({at, packed.at + i, 1});
+    }
   }
   if (given && begins_alone_) add(static_cast<std::size_t>(of_.free_begin), of_.free, free_.begin - free_.first);
   if (!given && of_.free_output >= 0) add(static_cast<std::size_t>(of_.free_output), of_.free, free_.input);
@@ -156,6 +161,7 @@ void Condenser::add_to(Walk& walk, const model::Bindings& arrays) {
           {arrays.of(part)[i], 1, rows.count, columns.count, at, columns.count, {part, static_cast<std::int64_t>(i)}});
     }
   walk.spread = list(spread_);
+  walk.packed = list(packed_);
   walk.free = free_;
   if (!of_.free.empty() && !condensed_.empty()) {
     walk.free.condensed = found(model::Part::block, of_.tangent);

@@ -51,6 +51,7 @@ class Condenser {
   const Chains* chains_;
   Free free_;
   std::vector<Move> spread_;   // components of inputs that do not belong side by side
+  std::vector<Move> packed_;   // components of outputs that do not stand side by side
   bool begins_alone_ = false;  // where the free components begin is no other input of the model's
   std::vector<Block> by_inputs_, by_parameters_;
   model::Bindings wanted_;

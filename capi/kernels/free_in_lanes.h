@@ -43,6 +43,11 @@ class SolveInLanes {
     return found;
   }
 
+  // Returns the lanes in which the matrix of the normal components is regular.
+  const Mask<T>& regular() const { return normal_is_regular_; }
+  // Returns the inverse of that matrix.
+  const V (&of_normal() const)[normal][normal] { return normal_; }
+
   // Solves for minus a right-hand side by the normal components alone.
   [[gnu::always_inline]] void solve_normal(const V* right, std::int64_t apart, V (&x)[n]) const {
     for_each<0, n>([&](int k) {
@@ -50,35 +55,22 @@ class SolveInLanes {
       if (k < normal) for_each<0, normal>([&](int j) { x[k] -= normal_[k][j] * right[j * apart]; });
     });
   }
-  // Solves for minus a right-hand side. Returns the lanes in which the shears are not zero by themselves.
-  [[gnu::always_inline]] Mask<T> solve(const V* right, std::int64_t apart, V (&x)[n]) {
-    const Mask<T> lanes = coupled(right, apart);
+  // Solves for minus a right-hand side, with the shears in some lanes. Returns the lanes in which that has a solution.
+  [[gnu::always_inline]] Mask<T> solve(const Mask<T>& with_shears, const V* right, std::int64_t apart, V (&x)[n]) {
     solve_normal(right, apart, x);
-    if (n > normal && any(lanes)) {
-      solve_whole(lanes, right, apart, x);
-      regular_ &= lanes ? whole_is_regular_ : ~Mask<T>{};
-    }
-    return lanes;
+    if (n == normal || !any(with_shears)) return normal_is_regular_;
+    solve_whole(with_shears, right, apart, x);
+    return normal_is_regular_ & (~with_shears | whole_is_regular_);
   }
-  // Adds to a value for each row its product with a solution, in which the shears count in some lanes alone.
-  template <class Take>
-  [[gnu::always_inline]] static void times(const V (&x)[n], const Mask<T>& lanes, Take&& take) {
-    if (n == normal || !any(lanes))
-      take([&x](V sum, const V* row) {
-        for_each<0, normal>([&](int k) { sum += row[k] * x[k]; });
-        return sum;
-      });
-    else
-      take([&x, lanes](V sum, const V* row) {
-        for_each<0, normal>([&](int k) { sum += row[k] * x[k]; });
-        V whole = sum;
-        for_each<normal, n>([&](int k) { whole += row[k] * x[k]; });
-        return lanes ? whole : sum;
-      });
+  // Returns a value and the product of a row with a solution, in which the shears count in some lanes alone, if in any.
+  [[gnu::always_inline]] static V add(V sum, const V* row, const V (&x)[n], bool has_shears,
+                                      const Mask<T>& with_shears) {
+    for_each<0, normal>([&](int k) { sum += row[k] * x[k]; });
+    if (n == normal || !has_shears) return sum;
+    V whole = sum;
+    for_each<normal, n>([&](int k) { whole += row[k] * x[k]; });
+    return with_shears ? whole : sum;
   }
-
-  // Lanes in which all that was solved had a solution.
-  Mask<T> regular() const { return regular_ & normal_is_regular_; }
 
  private:
   template <int from, int to, class Take>
@@ -163,8 +155,53 @@ class SolveInLanes {
   const std::int64_t stride_;
   V normal_[normal][normal], whole_[n][n];
   bool has_whole_ = false;
-  Mask<T> normal_is_regular_, whole_is_regular_{}, regular_ = ~Mask<T>{}, coupled_{};
+  Mask<T> normal_is_regular_, whole_is_regular_{}, coupled_{};
 };
+
+// Condenses columns from `first` on of a block whose derivatives are all there, by the inverse of the normal components.
+template <class T, int normal, int some>
+[[gnu::always_inline]] inline void condense_columns(const Scratch<T>& scratch, const Condensed& block,
+                                                    std::int64_t free, const Lanes<T> (&inverse)[normal][normal],
+                                                    std::int64_t first) {
+  using V = Lanes<T>;
+  const V *const of_output = scratch[block.of_output.at] + free * block.of_output.stride,
+                 *const by_free = scratch[block.by_free.at], *const direct = scratch[block.direct.at];
+  V solved[some][normal], *row = scratch[block.to] + first;
+  std::int64_t columns[some];
+#pragma GCC unroll 5
+  for (int c = 0; c < some; ++c) {
+    columns[c] = block.columns.items[first + c];
+#pragma GCC unroll 2
+    for (int k = 0; k < normal; ++k) {
+      solved[c][k] = V{};
+#pragma GCC unroll 2
+      for (int j = 0; j < normal; ++j)
+        solved[c][k] -= inverse[k][j] * of_output[j * block.of_output.stride + columns[c]];
+    }
+  }
+  for (const std::int64_t r : block.rows) {
+    const V *const from = direct + r * block.direct.stride, *const by = by_free + r * block.by_free.stride;
+    V sum[some];
+#pragma GCC unroll 5
+    for (int c = 0; c < some; ++c) {
+      sum[c] = from[columns[c]];
+#pragma GCC unroll 2
+      for (int k = 0; k < normal; ++k) sum[c] += by[k] * solved[c][k];
+    }
+#pragma GCC unroll 5
+    for (int c = 0; c < some; ++c) row[c] = sum[c];
+    row += block.columns.count;
+  }
+}
+template <class T, int normal>
+void condense_by_normal(const Scratch<T>& scratch, const Condensed& block, std::int64_t free,
+                        const Lanes<T> (&inverse)[normal][normal]) {
+  const std::int64_t count = block.columns.count;
+  std::int64_t c = 0;
+  for (; c + 5 <= count; c += 5) condense_columns<T, normal, 5>(scratch, block, free, inverse, c);
+  for (; c + 3 <= count; c += 3) condense_columns<T, normal, 3>(scratch, block, free, inverse, c);
+  for (; c < count; ++c) condense_columns<T, normal, 1>(scratch, block, free, inverse, c);
+}
 
 template <class T, int n, int normal>
 class FreeInLanes {
@@ -179,70 +216,56 @@ class FreeInLanes {
   V residual() const { return greatest<n>(left()); }
   Mask<T> vanish(const V& residual) const { return residual <= tight<T> * greatest<size>(scratch_[f_.output]); }
 
-  // Tells whether the derivatives by the shears are needed, once those by the normal components are there.
-  bool needs_shears(const Mask<T>& lanes) const {
-    if constexpr (n == normal) return false;
-    return any(lanes & matrix(f_.derivative).coupled(left(), 1));
-  }
+  // Returns the components that are to vanish.
+  const V* left() const { return scratch_[f_.output] + f_.first; }
+  Solve matrix(const Rows& of) const { return {scratch_[of.at] + f_.first * of.stride, of.stride}; }
 
-  // Computes the next correction. Returns the lanes in which the derivative is regular.
-  Mask<T> correct() {
-    Solve matrix = this->matrix(f_.derivative);
-    coupled_ = matrix.solve(left(), 1, correction_);
-    return matrix.regular();
+  // Returns lanes whose correction is too small to count.
+  Mask<T> stand(const V (&correction)[n]) const {
+    return greatest<n>(correction) <= tight<T> * greatest<size>(scratch_[f_.input]);
   }
-  // Lanes whose correction is too small to count.
-  Mask<T> stand() const { return greatest<n>(correction_) <= tight<T> * greatest<size>(scratch_[f_.input]); }
-  // Adds the correction, and to unknowns what follows by their derivative; that has no system if they do not depend on it.
-  void move(const Mask<T>& lanes) const {
+  // Adds the correction.
+  void move(const Mask<T>& lanes, const V (&correction)[n]) const {
     V* const to = scratch_[f_.input] + f_.first;
-    for (int k = 0; k < n; ++k) set_where(lanes, to[k], V(to[k] + correction_[k]));
+    for (int k = 0; k < n; ++k) set_where(lanes, to[k], V(to[k] + correction[k]));
   }
-  void move(const Mask<T>& lanes, const Implicit& system, const Chain& chain) const {
-    if (!chain.system) return;
-    V* const u = scratch_[system.u];
-    const V* row = scratch_[chain.right];
-    const std::int64_t count = system.unknowns;
-    Solve::times(correction_, coupled_, [&](auto&& add) {
-      for (std::int64_t i = 0; i < count; ++i, row += n) set_where(lanes, u[i], add(u[i], row));
-    });
+  // Adds what follows for unknowns, by their derivatives.
+  void move(const Mask<T>& lanes, const V (&correction)[n], const Mask<T>& with_shears, V* __restrict unknowns,
+            const V* __restrict row, std::int64_t count) const {
+    const bool has_shears = any(with_shears);
+    for (std::int64_t i = 0; i < count; ++i, row += n)
+      set_where(lanes, unknowns[i], Solve::add(unknowns[i], row, correction, has_shears, with_shears));
   }
 
   // Tells whether derivatives for the caller need those by the shears, once those by all else are there.
   bool needs_shears(const List<Condensed>& blocks) const {
     if constexpr (n == normal) return false;
     Mask<T> found{};
-    const auto look = [&](const V* row, std::int64_t stride, auto&& each_column) {
-      for (int i = normal; i < n; ++i) each_column(row + i * stride);
+    const auto look = [&found](const V* column, std::int64_t stride) {
+#pragma GCC unroll 3
+      for (int i = normal; i < n; ++i) found |= column[i * stride] != T(0);
     };
-    look(rows_of(f_.condensed, f_.first), f_.condensed.stride, [&](const V* row) {
-      for (int j = 0; j < normal; ++j) found |= row[j] != T(0);
-    });
+    for (int j = 0; j < normal; ++j) look(rows_of(f_.condensed, f_.first) + j, f_.condensed.stride);
     for (const Condensed& block : blocks)
-      if (block.of_output.at != nowhere)
-        look(rows_of(block.of_output, f_.first), block.of_output.stride, [&](const V* row) {
-          for (const std::int64_t column : block.columns) found |= row[column] != T(0);
-        });
+      if (const V* const rows = rows_of(block.of_output, f_.first); rows)
+        for (const std::int64_t column : block.columns) look(rows + column, block.of_output.stride);
     return any(found);
   }
 
   // Condenses the derivatives for the caller. Returns the lanes in which that is possible.
-  Mask<T> condense(const List<Condensed>& blocks) const {
+  Mask<T> condense(const List<Condensed>& blocks, bool with_shears) const {
     Solve matrix = this->matrix(f_.condensed);
-    const bool with_shears = needs_shears(blocks);
+    Mask<T> regular = matrix.regular();
     for (const Condensed& block : blocks)
       if (with_shears || block.is_of_free || block.direct.at == nowhere || block.by_free.at == nowhere ||
           block.of_output.at == nowhere)
-        condense(block, matrix);
+        regular &= condense(block, matrix);
       else
-        condense_normal(block, matrix);
-    return matrix.regular();
+        condense_by_normal<T, normal>(scratch_, block, f_.first, matrix.of_normal());
+    return regular;
   }
 
  private:
-  const V* left() const { return scratch_[f_.output] + f_.first; }
-  Solve matrix(const Rows& of) const { return {scratch_[of.at] + f_.first * of.stride, of.stride}; }
-
   template <int count>
   [[gnu::always_inline]] static V greatest(const V* values) {
     V found = absolute(values[0]);
@@ -254,7 +277,8 @@ class FreeInLanes {
     return found;
   }
 
-  [[gnu::always_inline]] void condense(const Condensed block, Solve& matrix) const {
+  [[gnu::always_inline]] Mask<T> condense(const Condensed block, Solve& matrix) const {
+    Mask<T> regular = ~Mask<T>{};
     const std::int64_t columns = block.columns.count;
     const V *const of_output = rows_of(block.of_output, f_.first), *const by_free = rows_of(block.by_free, 0),
                    *const direct = rows_of(block.direct, 0);
@@ -262,7 +286,10 @@ class FreeInLanes {
       const std::int64_t column = block.columns.items[c];
       V solved[n];  // d free components / d variable
       Mask<T> coupled{};
-      if (of_output) coupled = matrix.solve(of_output + column, block.of_output.stride, solved);
+      if (of_output) {
+        coupled = matrix.coupled(of_output + column, block.of_output.stride);
+        regular &= matrix.solve(coupled, of_output + column, block.of_output.stride, solved);
+      }
       V* to = scratch_[block.to] + c;
       if (block.is_of_free) {
         for (std::int64_t r = 0; r < block.rows.count; ++r, to += columns) *to = solved[r];
@@ -272,41 +299,17 @@ class FreeInLanes {
           to += columns;
         }
       } else {
-        Solve::times(solved, coupled, [&](auto&& add) {
-          for (const std::int64_t r : block.rows) {
-            *to = add(direct ? direct[r * block.direct.stride + column] : V{}, by_free + r * block.by_free.stride);
-            to += columns;
-          }
-        });
+        const bool has_shears = any(coupled);
+        for (const std::int64_t r : block.rows) {
+          const V begin = direct ? direct[r * block.direct.stride + column] : V{};
+          *to = Solve::add(begin, by_free + r * block.by_free.stride, solved, has_shears, coupled);
+          to += columns;
+        }
       }
     }
+    return regular;
   }
-  // Condenses a block whose derivatives are all there, if no lane has shears.
-  [[gnu::always_inline]] void condense_normal(const Condensed& block, const Solve& matrix) const {
-    const V *const of_output = rows_of(block.of_output, f_.first), *const by_free = rows_of(block.by_free, 0),
-                   *const direct = rows_of(block.direct, 0);
-    for (std::int64_t first = 0; first < block.columns.count; first += size) {
-      const std::int64_t more = block.columns.count - first, *const columns = block.columns.items + first;
-      as_constant(more < size ? more : size, [&](auto count) {
-        V solved[size][n], *row = scratch_[block.to] + first;
-#pragma GCC unroll 6
-        for (int c = 0; c < size; ++c)
-          if (c < count) matrix.solve_normal(of_output + columns[c], block.of_output.stride, solved[c]);
-        for (const std::int64_t r : block.rows) {
-          const V *const from = direct + r * block.direct.stride, *const by = by_free + r * block.by_free.stride;
-#pragma GCC unroll 6
-          for (int c = 0; c < size; ++c) {
-            if (c >= count) continue;
-            V sum = from[columns[c]];
-#pragma GCC unroll 3
-            for (int k = 0; k < normal; ++k) sum += by[k] * solved[c][k];
-            row[c] = sum;
-          }
-          row += block.columns.count;
-        }
-      });
-    }
-  }
+
   // Returns null if all is zero.
   const V* rows_of(const Rows& rows, std::int64_t first) const {
     return rows.at == nowhere ? nullptr : scratch_[rows.at] + first * rows.stride;
@@ -314,8 +317,6 @@ class FreeInLanes {
 
   const Free& f_;
   const Scratch<T>& scratch_;
-  V correction_[n];
-  Mask<T> coupled_{};
 };
 
 }  // namespace neml2_capi::kernels::NML2_INSTRUCTION_SET

@@ -12,6 +12,7 @@ namespace {
 template <class T>
 class FreeSolve {
   using V = Lanes<T>;
+  using Right = typename ChainsInLanes<T>::Right;
 
  public:
   FreeSolve(const PointsInLanes<T>& points, BlockReport<T>& report, bool& has_factors)
@@ -34,15 +35,12 @@ class FreeSolve {
         ((all.goes_on() ? all.evaluate(step, i) : void()), ...);
         if (step.implicit) ((all.goes_on() ? all.iterate(*step.implicit, i) : void()), ...);
       }
-      with_counts(walk.free, [&]<int n, int normal>() {
-        ((all.goes_on() && (i > 0 || all.system_) ? all.template judge<n, normal>(i) : void()), ...);
-        ((all.goes_on() ? all.template derive<n, normal>() : void()), ...);
-        ((all.goes_on() ? all.template correct<n, normal>(i) : void()), ...);
-      });
+      with_counts(walk.free,
+                  [&]<int n, int normal>() { ((all.goes_on() ? all.template correct<n, normal>(i) : void()), ...); });
     }
-    (all.finish(), ...);
-    if (walk.blocks.count > 0)
+    if (walk.condensed.count > 0)
       with_counts(walk.free, [&]<int n, int normal>() { (all.template derive_for_caller<n, normal>(), ...); });
+    (all.finish(), ...);
   }
 
  private:
@@ -56,10 +54,7 @@ class FreeSolve {
     return nullptr;
   }
 
-  template <int n, int normal>
-  FreeInLanes<T, n, normal> free() const {
-    return {walk_.free, scratch_};
-  }
+  static Mask<T> narrow(const WideMask<T>& lanes) { return __builtin_convertvector(lanes, Mask<T>); }
 
   void start() const {
     const Free& free = walk_.free;
@@ -90,12 +85,34 @@ class FreeSolve {
     scratch_.copy(system.unpack);
   }
 
+  // Ends lanes in which all is found, and corrects the free components of all others: by the normal ones alone, unless a lane
+  // needs the shears, too.
+  template <int n, int normal>
+  void correct(std::int64_t i) {
+    const FreeInLanes<T, n, normal> free{walk_.free, scratch_};
+    if (i > 0 || system_) judge(i, free.residual(), free);
+    if (!goes_on()) return;
+    derive(0, normal);
+    auto matrix = free.matrix(walk_.free.derivative);
+    const Mask<T> with_shears = matrix.coupled(free.left(), 1) & narrow(open_);
+    if (n > normal && any(with_shears)) derive(normal, n);
+    V correction[n];
+    const Mask<T> regular = matrix.solve(with_shears, free.left(), 1, correction);
+    left_ |= open_ & ~__builtin_convertvector(regular, WideMask<T>);
+    open_ &= ~left_;
+    retire(i, free.stand(correction));
+    const Mask<T> moves = narrow(open_);
+    free.move(moves, correction);
+    for (const Step& step : walk_.steps)
+      if (step.implicit && step.of_free->system)
+        free.move(moves, correction, with_shears, scratch_[step.implicit->u], scratch_[step.of_free->right],
+                  step.implicit->unknowns);
+  }
+
   // Ends lanes in which all is found. In those that go on, the derivative of a residual by the free components is new if it
   // was not good enough: few residuals have one that changes.
-  template <int n, int normal>
-  void judge(std::int64_t i) {
-    const auto free = this->free<n, normal>();
-    const V residual = free.residual();
+  template <class Free>
+  [[gnu::always_inline]] void judge(std::int64_t i, const V& residual, const Free& free) {
     const Mask<T> bad = non_finite_in<T>(bits_of<T>(scratch_[walk_.free.output], 6));
     left_ |= __builtin_convertvector(bad, WideMask<T>);
     open_ &= ~left_;
@@ -106,44 +123,36 @@ class FreeSolve {
     last_ = residual;
   }
 
-  // Derives by the normal components, and by the shears if a lane needs that.
-  template <int n, int normal>
-  void derive() {
-    derive(0, normal);
-    if (free<n, normal>().needs_shears(__builtin_convertvector(open_, Mask<T>))) derive(normal, n);
-  }
-
+  // Derives by the free components [from, to). Those before stay, and those behind mean nothing.
   void derive(std::int64_t from, std::int64_t to) {
     for (const Step& step : walk_.steps)
       if (step.of_free) derive(step, from, to);
   }
-
-  // By the free components [from, to). Those before stay, and those behind mean nothing.
   void derive(const Step& step, std::int64_t from, std::int64_t to) {
     const Chain& chain = *step.of_free;
     if (!step.implicit || !chain.system) return chains_.derive(chain);
-    const std::int64_t entries = chain.system->unknowns * chain.count;
-    V* const kept = scratch_[walk_.free.right];
-    if (from == 0 && any(is_stale_)) {
-      chains_.assemble(chain);
-      for (std::int64_t k = 0; k < entries; ++k) set_where(is_stale_, kept[k], scratch_[chain.right][k]);
-    }
+    if (from == 0 && any(is_stale_)) renew(chain);
     is_new_ = false;
     if (from > 0 && has_all_) return;
-    has_all_ = chains_.solve(chain, kept, from, to);
+    has_all_ = chains_.solve(chain, right_, from, to);
     scratch_.copy(chain.unpack);
   }
 
-  template <int n, int normal>
-  void correct(std::int64_t i) {
-    auto free = this->free<n, normal>();
-    left_ |= open_ & ~__builtin_convertvector(free.correct(), WideMask<T>);
-    open_ &= ~left_;
-    retire(i, free.stand());
-    const Mask<T> moves = __builtin_convertvector(open_, Mask<T>);
-    free.move(moves);
-    for (const Step& step : walk_.steps)
-      if (step.implicit) free.move(moves, *step.implicit, *step.of_free);
+  // Computes the derivative of a residual by the free components again, in lanes in which it is not good enough. It stays in
+  // the blocks of operators until it is good in some lanes alone.
+  void renew(const Chain& chain) {
+    const Right kept{scratch_[walk_.free.right], chain.count};
+    const bool is_first = right_.count == 0;
+    if (!is_first && right_.columns) keep(~Mask<T>{}, chain, right_, kept);
+    right_ = chains_.assemble(chain);
+    if (is_first && right_.columns) return;
+    keep(is_stale_, chain, right_, kept);
+    right_ = kept;
+  }
+  void keep(const Mask<T>& lanes, const Chain& chain, const Right& from, const Right& kept) const {
+    for (std::int64_t k = 0; k < chain.count; ++k)
+      for (std::int64_t i = 0; i < chain.system->unknowns; ++i)
+        set_where(lanes, kept.at(k)[i * kept.stride(k)], from.at(k)[i * from.stride(k)]);
   }
 
   // Ends lanes whose free components are found, if the unknowns are, too.
@@ -153,9 +162,10 @@ class FreeSolve {
     open_ &= ~done;
   }
 
-  // Derives by the free shears only if a lane needs that.
+  // Derives by the free shears only if a lane needs that, and condenses.
   template <int n, int normal>
-  void derive_for_caller() const {
+  void derive_for_caller() {
+    const FreeInLanes<T, n, normal> free{walk_.free, scratch_};
     const std::int64_t begin = walk_.free.shears, end = begin + n - normal;
     bool has_all = true;
     for (const Step& step : walk_.steps) {
@@ -165,9 +175,11 @@ class FreeSolve {
       }
       if (step.chain) has_all &= chains_.derive_but(*step.chain, begin, end);
     }
-    if (has_all || !this->free<n, normal>().needs_shears(walk_.condensed)) return;
-    for (const Step& step : walk_.steps)
-      if (step.chain) chains_.derive_rest(*step.chain, begin, end);
+    const bool with_shears = free.needs_shears(walk_.condensed);
+    if (with_shears && !has_all)
+      for (const Step& step : walk_.steps)
+        if (step.chain) chains_.derive_rest(*step.chain, begin, end);
+    left_ |= ~__builtin_convertvector(free.condense(walk_.condensed, with_shears), WideMask<T>);
   }
 
   void finish() {
@@ -189,24 +201,20 @@ class FreeSolve {
   bool is_new_ = false;   // the system was called for the unknowns as they are, and nothing has overwritten its matrix
   bool has_all_ = false;  // directions of the unknowns by the shears are solved for, too
   Mask<T> is_stale_{};    // the derivative of the residual by the free components is computed again
+  Right right_{};         // that derivative
   V last_{};              // what did not vanish an iteration before
   Wide<T> initial_{};     // |r| at the guess, or what it is measured by
 };
 
-// Condenses derivatives; returns the lanes in which that is possible.
+// Picks the derivatives that the caller has components of, if nothing is solved for.
 template <class T>
-Mask<T> condense(const Walk& walk, const Scratch<T>& scratch) {
-  if (walk.free.count > 0 && walk.condensed.count > 0)
-    return with_counts(walk.free, [&]<int n, int normal>() {
-      return FreeInLanes<T, n, normal>(walk.free, scratch).condense(walk.condensed);
-    });
+void pick(const Walk& walk, const Scratch<T>& scratch) {
   for (const Condensed& block : walk.condensed) {
     Lanes<T>* to = scratch[block.to];
     for (const std::int64_t r : block.rows)
       for (const std::int64_t c : block.columns)
         *to++ = block.direct.at == nowhere ? Lanes<T>{} : scratch[block.direct.at][r * block.direct.stride + c];
   }
-  return ~Mask<T>{};
 }
 
 }  // namespace
