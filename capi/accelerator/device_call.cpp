@@ -146,10 +146,12 @@ bool DeviceCall::upload_parameters(const model::Bindings& bindings, const model:
   if (values.empty() ||
       (values.size() == values_.size() && std::memcmp(values.data(), values_.data(), values.size()) == 0))
     return vary;
-  queue_->wait();  // for the values that are on their way
+  queue_->wait();   // for the values that are on their way
+  values_.clear();  // which are what is there, but not after a fault
+  reserve(stored_, std::ssize(values));
+  queue_->upload(*stored_.memory, values.data(), std::ssize(values));
   values_ = std::move(values);
-  reserve(stored_, std::ssize(values_));
-  queue_->upload(*stored_.memory, values_.data(), std::ssize(values_));
+  queue_->flush();  // a later wait() is for them, too
   return vary;
 }
 
@@ -269,7 +271,6 @@ DeviceCall::Run DeviceCall::prepare(const model::Bindings& bindings, const model
   reserve(reports_, 2 * size * static_cast<std::int64_t>(sizeof(std::int32_t)));
   reserve(norms_, 2 * size * static_cast<std::int64_t>(sizeof(double)));
   if (points_ == 0) clear_summary();
-  points_ += bindings.points;
   const LawMemory law{inputs_.memory->handle(),  parameters_.memory->handle(),
                       outputs_.memory->handle(), with_tangent ? tangent_.memory->handle() : 0,
                       reports_.memory->handle(), norms_.memory->handle()};
@@ -328,6 +329,7 @@ void DeviceCall::run(const model::Bindings& bindings, const model::Snapshot& sna
   steps_ = 0;
   step_ = -1;
   put(bindings, prepare(bindings, snapshot, size), true, true);
+  points_ += bindings.points;
   queue_->flush();
 }
 
@@ -343,6 +345,7 @@ void DeviceCall::run_steps(const model::Bindings& first, const model::Snapshot& 
   const bool twice = keeps_last && size < first.points;
   const Run run = prepare(first, snapshot, size);
   queue_->upload(*summary_.memory, &no_step, sizeof no_step);
+  points_ += first.points;
   steps_ = first.steps;
   model::Bindings bindings = first;
   for (step_ = 0; step_ < steps_; ++step_) {

@@ -153,6 +153,12 @@ class Program final : public graph::DeviceProgram, public std::enable_shared_fro
     return std::make_unique<Queue>(shared_from_this(), context_, functions_, std::nullopt);
   }
   std::unique_ptr<graph::DeviceQueue> queue_over(void* of_caller) const override {
+    const Current here(context_);
+    Object of_stream = nullptr;  // the current one of a default stream
+    if (driver().cuStreamGetCtx(of_caller, &of_stream) == 0 && of_stream != context_)
+      throw Error(NEML2_ERROR_ARGUMENT, "queue",
+                  "The stream is of another device than the model, or of another context. Give a cudaStream_t of the "
+                  "model's device, or NULL for the default stream.");
     return std::make_unique<Queue>(shared_from_this(), context_, functions_, of_caller);
   }
   bool takes_addresses() const override { return true; }
@@ -184,6 +190,11 @@ class OneDevice final : public graph::OpenDevice {
   std::string key() const override { return join("cuda ", version_, "\n", name_, "\n", compiler_key(architecture_)); }
   std::int64_t memory() const override { return memory_; }
   std::int64_t largest_piece() const override { return memory_; }
+  // Tells whether the context is gone since somebody has reset the device.
+  bool is_gone() const {
+    unsigned version = 0;
+    return driver().cuCtxGetApiVersion(context_, &version) != 0;
+  }
   std::string compile(std::string_view text) const override { return cuda::compile(text, architecture_); }
   std::shared_ptr<const graph::DeviceProgram> load(const std::string& cubin) const override {
     return std::make_shared<const Program>(context_, cubin);
@@ -197,7 +208,7 @@ class OneDevice final : public graph::OpenDevice {
 };
 
 constinit locks::Mutex mutex;
-constinit locks::Lazy<std::map<int, std::shared_ptr<const graph::OpenDevice>>> opened;  // never closed
+constinit locks::Lazy<std::map<int, std::shared_ptr<const OneDevice>>> opened;  // never closed
 
 class CudaDriver final : public graph::Driver {
  public:
@@ -207,7 +218,8 @@ class CudaDriver final : public graph::Driver {
   std::shared_ptr<const graph::OpenDevice> open(Device device) const override {
     {
       const std::lock_guard lock(mutex);
-      if (const auto found = opened.get().find(device.index); found != opened.get().end()) return found->second;
+      const auto found = opened.get().find(device.index);
+      if (found != opened.get().end() && !found->second->is_gone()) return found->second;
     }
     int count = 0;
     require(cuda::driver().cuDeviceGetCount(&count), "cuDeviceGetCount");
@@ -215,9 +227,11 @@ class CudaDriver final : public graph::Driver {
       throw Error(NEML2_ERROR_UNSUPPORTED, device.str(),
                   join("There is no device ", device.str(), ": CUDA has ", count,
                        " here. Choose one of these, or open the model on the CPU."));
-    auto made = std::make_shared<const OneDevice>(device.index);
+    std::shared_ptr<const OneDevice> made = std::make_shared<const OneDevice>(device.index);
     const std::lock_guard lock(mutex);
-    return opened.get().try_emplace(device.index, std::move(made)).first->second;  // of the thread that was first
+    std::shared_ptr<const OneDevice>& there = opened.get()[device.index];
+    if (!there || there->is_gone()) there = std::move(made);  // else of the thread that was first
+    return there;
   }
 };
 

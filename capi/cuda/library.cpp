@@ -103,14 +103,18 @@ void require(Status status, const char* what) {
                      ". Evaluate fewer points at once: set the option chunk."));
   const char* words = nullptr;
   driver().cuGetErrorString(status, &words);
-  // Faults of a kernel, which the context keeps: an address, a time limit, an assertion, an instruction (cuda.h).
+  // Faults of a kernel, which the context keeps: an address, a time limit, an assertion, an instruction (cuda.h). A
+  // context that is gone was reset by someone.
   const bool lasts = status == 700 || status == 702 || status == 710 || (status >= 714 && status <= 719);
+  const bool is_gone = status == 201 || status == 709;
   throw Error(
       NEML2_ERROR_RUNTIME, "cuda",
       join("CUDA failed: ", what, ": ", words ? words : "an unknown error", " (error ", status, ").",
-           lasts ? " The driver gives this error to all that this process asks of the device from now on: arrays may "
-                   "be smaller than they were said to be. Start another process."
-                 : ""));
+           lasts
+               ? " The driver gives this error to all that this process asks of the device from now on: arrays may "
+                 "be smaller than they were said to be. Models on the CPU go on; for the device start another process."
+           : is_gone ? " Somebody has reset the device, cudaDeviceReset() for example: open the model again."
+                     : ""));
 }
 
 }  // namespace neml2_capi::cuda

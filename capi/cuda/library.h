@@ -27,6 +27,8 @@ enum : int { attribute_major = 75, attribute_minor = 76, out_of_memory = 2, non_
   FUNCTION(cuDevicePrimaryCtxRetain, Status(Object*, int))                                                      \
   FUNCTION(cuCtxPushCurrent_v2, Status(Object))                                                                 \
   FUNCTION(cuCtxPopCurrent_v2, Status(Object*))                                                                 \
+  FUNCTION(cuCtxGetApiVersion, Status(Object, unsigned*))                                                       \
+  FUNCTION(cuStreamGetCtx, Status(Object, Object*))                                                             \
   FUNCTION(cuModuleLoadData, Status(Object*, const void*))                                                      \
   FUNCTION(cuModuleUnload, Status(Object))                                                                      \
   FUNCTION(cuModuleGetFunction, Status(Object*, Object, const char*))                                           \

@@ -46,8 +46,42 @@ for more, (name, status) in enumerate(eval(sys.argv[3])):
     np.testing.assert_array_equal(call()["stress"], expected)
 """
 
+#: The same of a call over memory of the device, whose parameter is another one each time.
+CALL = """
+import ctypes, sys
+import numpy as np
+sys.path[:0] = [sys.argv[4], sys.argv[5]]
+from opencl_queue import Context
+from test_device_arrays import Call
+from test_opencl import hooke
+from neml2_capi import FatalError, Model
+from neml2_capi._ffi.library import lib
+opencl = ctypes.CDLL(sys.argv[1])
+model = Model(sys.argv[2], device="opencl")
+model.options["chunk"] = 40
+strain, queue = np.random.default_rng(0).normal(size=(100, 6)), Context().queue()
+call, stress = Call(model, queue), queue.buffer(strain)
+call.bind(lib.NEML2_INPUT, "strain", queue.buffer(strain), 6)
+call.bind(lib.NEML2_OUTPUT, "stress", stress, 6)
+for number, (name, status) in enumerate(eval(sys.argv[3])):
+    model["E"] = modulus = 1.0 + number
+    model.options["chunk"] = 40 + number  # takes new memory
+    function = name.encode()  # which stays
+    opencl.fail(function, status)
+    try:
+        call.run(100)
+        call.wait()
+        print(name, status, "nothing")
+    except FatalError as error:
+        print(name, status, error.status, error)
+    assert (call.run(100), call.wait()) == (0, 0)
+    expected = hooke(strain, np.full(100, modulus))
+    np.testing.assert_allclose(queue.values(stress, strain), expected, rtol=1e-14)
+"""
 
-def test_a_fault_is_an_error_and_the_next_call_is_as_before(tmp_path: Path) -> None:
+
+@pytest.mark.parametrize("program", [PROGRAM, CALL], ids=["arrays of the host", "of the device"])
+def test_a_fault_is_an_error_and_the_next_call_is_as_before(program: str, tmp_path: Path) -> None:
     opencl = tmp_path / "libfailing.so"
     source = HOSTS / "failing_opencl.c"
     if not shutil.which(CC) or sys.platform != "linux":
@@ -55,8 +89,10 @@ def test_a_fault_is_an_error_and_the_next_call_is_as_before(tmp_path: Path) -> N
     command(CC, "-shared", "-fPIC", source, "-o", opencl, "-Wl,--no-as-needed", "-l:libOpenCL.so.1")
     root = with_text(tmp_path / "artifact")
     asked = [(name, status) for name, status, _ in FAULTS]
+    here = Path(__file__).parent
     told = run(
-        sys.executable, "-c", PROGRAM, opencl, root, repr(asked), NEML2_CAPI_OPENCL=str(opencl)
+        *(sys.executable, "-c", program, opencl, root, repr(asked), here, here / "kernels"),
+        NEML2_CAPI_OPENCL=str(opencl),
     )
     for line, (name, status, words) in zip(told.splitlines(), FAULTS, strict=True):
         assert line.startswith(f"{name} {status} "), line
