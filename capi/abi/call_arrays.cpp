@@ -18,8 +18,8 @@ Points checked(const CallObject& call, const Variable& variable, const void* dat
     throw Error(NEML2_ERROR_DTYPE, variable.name,
                 join("'", variable.name, "' must be ", name_of(variable.dtype), "; got ",
                      is_dtype(dtype) ? name_of(static_cast<DType>(dtype)) : "an unknown element type", "."));
-  const bool dense = !call.on_device || call.on_device->component_stride() == 1;
-  const std::int64_t size = dense ? variable.point_shape.product() : 1;
+  // One point on a device has no next one, in rows or in columns: a run looks whether points overlap.
+  const std::int64_t size = call.on_device ? 1 : variable.point_shape.product();
   if (stride < size && !(may_repeat && stride == 0))
     throw Error(NEML2_ERROR_SHAPE, variable.name,
                 join("'", variable.name, "' has ", size, " values per point, of shape ", variable.point_shape.str(),

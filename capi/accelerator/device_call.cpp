@@ -38,6 +38,16 @@ void refuse_what_is_not_given(const model::Request& request, const model::Bindin
                 join("A call over memory of a device has less than 2^31 points; got ", request.points, "."));
 }
 
+void require_rows(const Points& array, const model::Variable& variable) {
+  const std::int64_t size = variable.point_shape.product();
+  if (!array.data || array.stride == 0 || array.stride >= size) return;
+  throw Error(
+      NEML2_ERROR_SHAPE, variable.name,
+      join("'", variable.name, "' has ", size, " values per point, which lie one after another: the point stride ",
+           "must be ", size, " or more; got ", array.stride,
+           ". For arrays [value][point] give the component stride, neml2_call_memory_set()."));
+}
+
 struct Axis {
   std::int64_t stride, size;
 };
@@ -295,6 +305,10 @@ void DeviceCall::require_given(const model::Bindings& bindings, const model::Sna
   text_->require_same_process();
   text_->gives(request, snapshot.options);
   refuse_what_is_not_given(request, bindings);
+  if (memory_.component_stride == 1 && bindings.points > 1)
+    for (const Part part : model::all_parts)
+      for (std::size_t i = 0; i < bindings.of(part).size(); ++i)
+        require_rows(bindings.of(part)[i], model_.variable(part, i));
   model::require_no_bounds(model_, snapshot.options);
 }
 

@@ -235,6 +235,19 @@ def test_the_host_may_be_ended_by_none_of_its_mistakes(model: Model, context: Co
         )
 
 
+def test_one_point_may_be_a_column(model: Model, context: Context) -> None:
+    """Its values are as far apart as there are points: as in a row."""
+    queue, strain = context.queue(), strains(2)
+    call, stress = Call(model, queue, 1), queue.buffer(strain)
+    call.bind(lib.NEML2_INPUT, "strain", queue.buffer(strain), 1)
+    call.bind(lib.NEML2_OUTPUT, "stress", stress, 1)
+    assert (call.run(1), call.wait()) == (0, 0)
+    expected = hooke(strain[:1], np.full(1, E))
+    np.testing.assert_allclose(queue.values(stress, strain)[:1], expected, rtol=1e-14)
+    with pytest.raises(FatalError, match="the point stride must be 6 or more; got 1"):
+        call.run(2)
+
+
 def test_a_model_of_the_processor_has_no_memory_elsewhere(tmp_path: Path) -> None:
     model = Model(with_text(tmp_path / "artifact"))
     with pytest.raises(FatalError, match="build-kernels --target opencl or cuda"):
