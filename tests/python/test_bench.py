@@ -102,3 +102,34 @@ def test_contestants_that_computed_something_else_are_found() -> None:
     assert differing(other, expected) == ["stress", "stress,strain"]
     assert differing(same | {"stress": np.array([np.nan, 1.0])}, expected) == ["stress"]
     assert differing(same | {"stress": np.array([100.0])}, expected) == ["stress"]
+
+
+def _on_device(device: str, *options: str) -> subprocess.CompletedProcess[str]:
+    script = str(ROOT / "benchmarks" / "device.py")
+    command = [sys.executable, script, "elasticity", "--device", device, "--points", "100"]
+    return subprocess.run([*command, *options], capture_output=True, text=True, timeout=PATIENCE)
+
+
+@pytest.mark.full("compiles a text")
+@pytest.mark.parametrize(("options", "moved"), [((), 120), (("--jacobian",), 408)])
+def test_the_ceilings_of_a_device_are_those_of_operations_and_bytes(
+    options: tuple[str, ...], moved: int
+) -> None:
+    """Hooke's law by hand: 5 sums, 3 differences and 10 products; 12 numbers, 36 of the tangent,
+    and 24 bytes of the report."""
+    done = _on_device("opencl:0", "--gflops", "18", "--gbytes", str(moved), *options)
+    if "OpenCL" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    row = [cell.strip() for cell in done.stdout.splitlines()[-1].split("|")[1:-1]]
+    by_operations = "nan" if options else "1e+09"  # the tangent's are not counted
+    assert row[8:] == ["18", str(moved), by_operations, "1e+09"]
+    assert all(float(number) > 0 for number in row[2:8])
+
+
+@pytest.mark.full("compiles a text")
+def test_a_device_that_is_not_there_is_told_by_the_benchmark() -> None:
+    done = _on_device("opencl:99")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "Another device: --device opencl:0" in done.stderr
