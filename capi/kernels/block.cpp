@@ -146,12 +146,15 @@ class Block {
     }
     for (std::int64_t b = 0; b < blocks && walk_.packed.count > 0; ++b)
       move(walk_.packed, {walk_.scratch, walk_.size, b});
-    for (const Bound& output : walk_.outputs)
+    for (const Bound& output : walk_.outputs) {
+      Mask<T> found{};  // `bits` is in memory, where another function returned it
       each_block(blocks, 6, output.components,
-                 [&bits, size = walk_.size, from = scratch()[output.at]](std::int64_t b, std::int64_t,
-                                                                         std::int64_t components) {
-                   bits |= bits_of<T>(from + b * size, components);
+                 [&found, size = walk_.size, from = scratch()[output.at]](std::int64_t b, std::int64_t,
+                                                                          std::int64_t components) {
+                   found |= bits_of<T>(from + b * size, components);
                  });
+      bits |= found;
+    }
     if (any(non_finite_in<T>(bits))) return false;
     Scatter<T>::full(points_, blocks);
     for (; is_reported_ && points_.begin < begin + blocks * lanes; points_.begin += lanes) reports().write_good();
