@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdarg>
 #include <iterator>
 #include <new>
 
@@ -26,23 +27,44 @@ std::string message_of(const std::vector<Error>& errors) {
   return message;
 }
 
+template <class Number>
+void append(std::string& message, Number number) {
+  char digits[24];
+  message.append(digits, std::to_chars(digits, std::end(digits), number).ptr);
+}
+
+void append_piece(std::string& message, char kind, std::va_list& pieces) {
+  char digits[24];
+  switch (kind) {
+    case 'c': message += static_cast<char>(va_arg(pieces, int)); break;
+    case 'i': append(message, va_arg(pieces, long long)); break;
+    case 'u': append(message, va_arg(pieces, unsigned long long)); break;
+    case 'd': message += print_number(digits, sizeof digits, "%.6g", va_arg(pieces, double)); break;
+    case 's': message += *va_arg(pieces, const std::string*); break;
+    case 'v': message += *va_arg(pieces, const std::string_view*); break;
+    default: message += va_arg(pieces, const char*);
+  }
+}
+
+// Ends a list of pieces, also if there is no memory for the message.
+struct ListOfPieces {
+  std::va_list pieces;
+  ~ListOfPieces() { va_end(pieces); }
+};
+
 }  // namespace
 
 AggregateError::AggregateError(std::vector<Error> errors)
     : Error(worst_of(errors).status(), worst_of(errors).subject(), message_of(errors), worst_of(errors).cause()),
       errors_(std::move(errors)) {}
 
-std::string joined(std::initializer_list<Piece> pieces) {
+std::string joined(const char* kinds, ...) {
   std::string message;
-  for (const Piece& piece : pieces) message += piece.text();
+  ListOfPieces list;
+  va_start(list.pieces, kinds);
+  for (const char* kind = kinds; *kind; ++kind) append_piece(message, *kind, list.pieces);
   return message;
 }
-
-void Piece::write(long long number) { text_ = {digits_, std::to_chars(digits_, std::end(digits_), number).ptr}; }
-void Piece::write(unsigned long long number) {
-  text_ = {digits_, std::to_chars(digits_, std::end(digits_), number).ptr};
-}
-void Piece::write(double number) { text_ = print_number(digits_, sizeof digits_, "%.6g", number); }
 
 Error current_error() {
   try {

@@ -1,9 +1,7 @@
 // Error, which every room throws; capi/abi turns it into a status and the thread's last error.
 #pragma once
 
-#include <concepts>
 #include <cstdint>
-#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -52,41 +50,52 @@ inline constexpr char out_of_memory[] =
 // Returns the exception in flight as an Error. Throws std::bad_alloc if there is no memory for it.
 Error current_error();
 
-// Piece of a message: a text, a character, an integer, or a number to six digits. It must not outlive what it is made of.
-class Piece {
- public:
-  template <std::convertible_to<std::string_view> Text>
-  Piece(const Text& text) : text_(text) {}
-  Piece(char character) : text_(digits_, 1) { digits_[0] = character; }
-  template <std::integral Number>
-  Piece(Number number) {
-    if constexpr (std::is_signed_v<Number>)
-      write(static_cast<long long>(number));
-    else
-      write(static_cast<unsigned long long>(number));
-  }
-  Piece(double number) { write(number); }
-  Piece(const Piece&) = delete;
-  Piece& operator=(const Piece&) = delete;
+// How joined() takes a piece of a message: a text, a character, an integer, or a number to six digits.
+template <class Type>
+constexpr char kind_of_piece() {
+  using Piece = std::decay_t<const Type>;
+  if constexpr (std::is_same_v<Piece, char>)
+    return 'c';
+  else if constexpr (std::is_integral_v<Piece>)
+    return std::is_signed_v<Piece> ? 'i' : 'u';
+  else if constexpr (std::is_floating_point_v<Piece>)
+    return 'd';
+  else if constexpr (std::is_same_v<Piece, std::string>)
+    return 's';
+  else if constexpr (std::is_same_v<Piece, std::string_view>)
+    return 'v';
+  else
+    return 't';
+}
 
-  std::string_view text() const { return text_; }
+template <class Type>
+[[gnu::always_inline]] inline auto passed_piece(const Type& piece) {
+  constexpr char kind = kind_of_piece<Type>();
+  if constexpr (kind == 's' || kind == 'v')
+    return &piece;
+  else if constexpr (kind == 'i')
+    return static_cast<long long>(piece);
+  else if constexpr (kind == 'u')
+    return static_cast<unsigned long long>(piece);
+  else if constexpr (kind == 'c')
+    return static_cast<int>(piece);
+  else if constexpr (kind == 'd')
+    return static_cast<double>(piece);
+  else
+    return static_cast<const char*>(piece);
+}
 
- private:
-  void write(long long number);
-  void write(unsigned long long number);
-  void write(double number);
+template <class... Pieces>
+inline constexpr char kinds_of_pieces[] = {kind_of_piece<Pieces>()..., '\0'};
 
-  char digits_[24];
-  std::string_view text_;
-};
-
-std::string joined(std::initializer_list<Piece> pieces);
+// A function of C's kind, compiled once: one for each list of types would be 60 KB in all.
+std::string joined(const char* kinds, ...);
 
 // Returns a message of several pieces: join("expected ", n, " inputs"). A stream would keep a std::bad_alloc to itself,
 // and take each file that joins much longer to compile.
 template <class... Pieces>
-std::string join(const Pieces&... pieces) {
-  return joined({Piece(pieces)...});
+[[gnu::always_inline]] inline std::string join(const Pieces&... pieces) {
+  return joined(kinds_of_pieces<Pieces...>, passed_piece(pieces)...);
 }
 
 // Adds a name to a list for a message: "a, b, c".
