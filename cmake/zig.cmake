@@ -27,12 +27,15 @@ set(NEML2_CAPI_CXX_RUNTIME libc++)
 # No path of the machine that builds, and no table of symbols: the same sources give the same bytes everywhere. No
 # sanitizer, which zig adds to what is not optimised.
 get_filename_component(sources "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
-set(CMAKE_C_FLAGS_INIT "-g0 -fno-sanitize=undefined -ffile-prefix-map=${sources}=.")
-set(CMAKE_CXX_FLAGS_INIT "${CMAKE_C_FLAGS_INIT}")
-set(CMAKE_SHARED_LINKER_FLAGS_INIT -s)
+# Options, and no flags: a folder that was built in before would keep the flags of its first time.
+add_compile_options(-g0 -fno-sanitize=undefined -ffile-prefix-map=${sources}=.)
+add_link_options(-g0 -fno-sanitize=undefined)
 if(CMAKE_SYSTEM_NAME STREQUAL Darwin)
   # There a table of symbols takes another option, and tables for exceptions are written once, in Apple's own form,
   # which knows functions with frame pointers.
-  set(CMAKE_SHARED_LINKER_FLAGS_INIT -Wl,-x)
-  string(APPEND CMAKE_CXX_FLAGS_INIT " -fno-asynchronous-unwind-tables -fno-omit-frame-pointer")
+  add_link_options(-Wl,-x)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-asynchronous-unwind-tables>
+    $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
+else()
+  add_link_options($<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>:-s>)
 endif()
