@@ -39,6 +39,10 @@ FLAGS = (
     "-fvisibility=hidden",
     "-Wno-psabi",
 )
+# Flags of some sources, beside those of all.
+_OWN_FLAGS = {"kernels.c": ["-DNEML2_KERNELS_SHARED"], "windows.c": ["-fno-builtin"]}
+# Of a library for Windows, which windows.c is all the start code of.
+_ALONE = ["-s", "-nostdlib", "-Wl,-e,neml2_kernels_entry"]
 
 
 @dataclass(frozen=True)
@@ -223,20 +227,23 @@ def _build(
     width = lanes or target.lanes * (2 if singles else 1)
     flags = [*FLAGS, f"-march={_march(target, command)}", f"-DNEML2_KERNEL_LANES={width}"]
     sources = [*(kernel["source"] for kernel in document["kernels"]), "kernels.c"]
+    if system == "windows":
+        sources.append(str(C / "windows.c"))
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        objects = [f"{Path(scratch).absolute()}/{source}.o" for source in sources]
+        objects = [f"{Path(scratch).absolute()}/{Path(source).name}.o" for source in sources]
 
         def compile_one(pair: tuple[str, str]) -> None:
             source, made = pair
-            shared = ["-DNEML2_KERNELS_SHARED"] if source == "kernels.c" else []
+            own = _OWN_FLAGS.get(Path(source).name, [])
             # By its name alone, so that a cache of compilers finds it in any folder.
             given = ["-c", source, "-I", str(C), "-o", made]
-            _run([*command, *flags, *shared, *given], source, folder)
+            _run([*command, *flags, *own, *given], source, folder)
 
         with ThreadPoolExecutor(jobs or processors()) as pool:
             list(pool.map(compile_one, zip(sources, objects, strict=True)))
         library = Path(scratch) / file
-        _run([*command, "-shared", "-o", str(library), *objects], library.name)
+        alone = _ALONE if system == "windows" else []
+        _run([*command, "-shared", *alone, "-o", str(library), *objects], library.name)
         if not library.read_bytes().startswith(SYSTEMS[system].magic):
             goal = SYSTEMS[system].zig.get(target.machine, system)
             raise KernelError(
