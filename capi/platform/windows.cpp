@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -40,11 +41,43 @@ int WINAPI to_narrow(UINT page, DWORD flags, LPCWCH wide, int size, LPSTR text, 
   return convert(utf8_of(page), flags, wide, size, text, capacity, fallback, used);
 }
 
+// Paths of 260 letters and more have a prefix, with which Windows takes them from every program.
+std::wstring any_length(const wchar_t* path) {
+  constexpr std::size_t most = MAX_PATH - 13;  // of a folder that is to hold a file with a short name
+  std::wstring full = path;
+  if (full.starts_with(LR"(\\)")) return full;
+  if (const DWORD size = GetFullPathNameW(path, 0, nullptr, nullptr)) {
+    full.resize(size);
+    full.resize(GetFullPathNameW(path, size, full.data(), nullptr));
+  }
+  return full.size() < most ? path : LR"(\\?\)" + full;
+}
+
+// The C++ library opens, lists and makes files and folders by these.
+HANDLE WINAPI open_file(LPCWSTR path, DWORD access, DWORD share, LPSECURITY_ATTRIBUTES security, DWORD how, DWORD flags,
+                        HANDLE like) {
+  static auto* const open = windows_own<decltype(CreateFileW)>("CreateFileW");
+  return open(any_length(path).c_str(), access, share, security, how, flags, like);
+}
+
+HANDLE WINAPI list_files(LPCWSTR pattern, LPWIN32_FIND_DATAW found) {
+  static auto* const list = windows_own<decltype(FindFirstFileW)>("FindFirstFileW");
+  return list(any_length(pattern).c_str(), found);
+}
+
+BOOL WINAPI make_folder(LPCWSTR path, LPSECURITY_ATTRIBUTES security) {
+  static auto* const make = windows_own<decltype(CreateDirectoryW)>("CreateDirectoryW");
+  return make(any_length(path).c_str(), security);
+}
+
 }  // namespace
 
 extern "C" {
 decltype(MultiByteToWideChar)* __imp_MultiByteToWideChar = to_wide;
 decltype(WideCharToMultiByte)* __imp_WideCharToMultiByte = to_narrow;
+decltype(CreateFileW)* __imp_CreateFileW = open_file;
+decltype(FindFirstFileW)* __imp_FindFirstFileW = list_files;
+decltype(CreateDirectoryW)* __imp_CreateDirectoryW = make_folder;
 }
 
 namespace neml2_capi {
@@ -95,12 +128,13 @@ void* allocate(std::size_t alignment, std::size_t size) noexcept { return _align
 void release(void* block) noexcept { _aligned_free(block); }
 
 bool File::open(const std::filesystem::path& path) {
-  number_ = _wopen(path.c_str(), _O_RDONLY | _O_BINARY | _O_NOINHERIT);
+  number_ = _wopen(any_length(path.c_str()).c_str(), _O_RDONLY | _O_BINARY | _O_NOINHERIT);
   return is_open();
 }
 
 bool File::create(const std::filesystem::path& path) {
-  number_ = _wopen(path.c_str(), _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY | _O_NOINHERIT, _S_IREAD | _S_IWRITE);
+  number_ = _wopen(any_length(path.c_str()).c_str(), _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY | _O_NOINHERIT,
+                   _S_IREAD | _S_IWRITE);
   return is_open();
 }
 
@@ -142,13 +176,13 @@ bool write_all(int number, std::string_view content) {
 
 // Windows does not rename a file to the name of another.
 bool publish(const std::filesystem::path& draft, const std::filesystem::path& path) {
-  return _wrename(draft.c_str(), path.c_str()) == 0;
+  return _wrename(any_length(draft.c_str()).c_str(), any_length(path.c_str()).c_str()) == 0;
 }
 
 void require_memory_for_loader() {}
 
 void* open_shared(const char* path, std::string& reason, Opening how) {
-  const std::wstring name = std::filesystem::path(path).wstring();
+  const std::wstring name = any_length(std::filesystem::path(path).c_str());
   void* const library = how == Opening::only_if_there ? GetModuleHandleW(name.c_str()) : LoadLibraryW(name.c_str());
   if (!library) reason = std::system_category().message(static_cast<int>(GetLastError()));
   return library;
@@ -161,10 +195,10 @@ void* function_of(void* object, const char* name) {
 std::string library_folder() {
   constexpr DWORD by_address = GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT;
   HMODULE library = nullptr;
-  wchar_t file[MAX_PATH] = L"";
+  std::wstring file(1 << 15, L'\0');  // the longest that there are
   if (!GetModuleHandleExW(by_address, reinterpret_cast<const wchar_t*>(&library_folder), &library)) return {};
-  const DWORD length = GetModuleFileNameW(library, file, MAX_PATH);
-  return length == 0 || length == MAX_PATH ? "" : std::filesystem::path(file).parent_path().string();
+  file.resize(GetModuleFileNameW(library, file.data(), static_cast<DWORD>(file.size())));
+  return std::filesystem::path(file).parent_path().string();
 }
 
 }  // namespace neml2_capi::platform

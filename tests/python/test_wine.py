@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -204,12 +205,53 @@ def test_a_law_has_the_bits_of_linux(core: Core, wine: Wine, name: str) -> None:
         assert printed == run_here(ours, here, *words)
 
 
+_FRAME = """
+#include <string.h>
+__declspec(dllexport) int filled(int size) {  /* a frame of 30 pages */
+  unsigned char all[120000], others[4000];
+  memset(all, 7, size);
+  all[0] = 3;
+  memmove(all + 1, all, size - 1);
+  memcpy(others, all, sizeof others);
+  memmove(all, all + 1, size - 1);
+  volatile unsigned char* const found = all;
+  return 100 * found[0] + 10 * found[1] + found[size - 2] + others[1];
+}
+"""
+_LOADS = """
+#include <stdio.h>
+#include <windows.h>
+int main(void) {
+  int (*filled)(int) = (int (*)(int))(void*)GetProcAddress(LoadLibraryA("frame.dll"), "filled");
+  printf("%d", filled(120000));
+  return 0;
+}
+"""
+
+
+def test_kernels_ask_for_no_library_and_may_have_large_frames(core: Core, wine: Wine) -> None:
+    """What compilers call is in windows.c: what fills and copies, and what touches each page."""
+    folder = wine.folder / "small"
+    artifact_for_windows("viscoplastic", folder, "x86-64-v2", "x86-64-v3")
+    (folder / "frame.c").write_text(_FRAME, encoding="utf-8")
+    (folder / "loads.c").write_text(_LOADS, encoding="utf-8")
+    own = ("-fno-builtin", "-shared", "-nostdlib", "-Wl,-e,neml2_kernels_entry")
+    windows = ROOT / "neml2_capi" / "kernels" / "c" / "windows.c"
+    assert not core.compile(folder / "frame.c", folder / "frame.dll", *own, windows)
+    for library in folder.glob("kernels/*/*.dll"):
+        printed = subprocess.run(["objdump", "-p", library], capture_output=True, text=True)
+        assert "DLL Name" not in printed.stdout
+        assert library.stat().st_size < 80_000  # with start code of a C library, 70,000 more
+    assert not core.compile(folder / "loads.c", folder / "loads.exe")
+    assert wine.run(folder / "loads.exe") == (0, "380")
+
+
 _PATHS = """
 #include <stdio.h>
 #include "neml2_capi.h"
 int main(void) {
   neml2_model *model = NULL;
-  neml2_source source = {.size = sizeof source, .path = "材料 1/钢"};
+  neml2_source source = {.size = sizeof source, .path = PLACE};
   const int32_t status = neml2_model_open(&model, &source);
   char message[2048] = "";
   neml2_error_message(message, sizeof message, NULL);
@@ -225,7 +267,7 @@ def test_a_process_in_a_folder_of_spaces_and_cjk_letters_opens_a_law_there(
     """Narrow paths are UTF-8, whatever the code page of the process is."""
     folder = wine.folder / "材料 試験"
     artifact_for_windows("elasticity", folder / "材料 1" / "钢")
-    (folder / "host.c").write_text(_PATHS, encoding="utf-8")
+    (folder / "host.c").write_text('#define PLACE "材料 1/钢"' + _PATHS, encoding="utf-8")
     assert not core.compile(folder / "host.c", folder / "host 主.exe")
     shutil.copy2(wine.folder / "libneml2_capi.dll", folder)
     status, said = wine.run(folder / "host 主.exe", cwd=folder)
@@ -234,6 +276,53 @@ def test_a_process_in_a_folder_of_spaces_and_cjk_letters_opens_a_law_there(
     status, said = wine.run(folder / "host 主.exe", cwd=folder)
     assert status == 1
     assert "钢" in said
+
+
+def test_a_path_of_more_than_260_letters_is_opened(core: Core, wine: Wine) -> None:
+    """Which Windows' functions take with a prefix alone, unless a program says that it knows."""
+    place = Path("long " + 100 * "x", 100 * "y", 100 * "z", "steel")
+    artifact_for_windows("elasticity", wine.folder / place)
+    (wine.folder / "long.c").write_text(f'#define PLACE "{place}"' + _PATHS, encoding="utf-8")
+    assert not core.compile(wine.folder / "long.c", wine.folder / "long.exe")
+    status, said = wine.run(wine.folder / "long.exe", cwd=wine.folder)
+    assert status == 0, said
+    (wine.folder / place / "metadata.json").unlink()
+    status, said = wine.run(wine.folder / "long.exe", cwd=wine.folder)
+    assert status == 1
+    assert 100 * "z" in said
+
+
+def test_a_user_without_rights_to_write_runs_a_law(core: Core, wine: Wine) -> None:
+    """Program, library, artifact and the folder for temporary files belong to another user."""
+    nobody = 65534
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        pytest.skip("it is root that starts a program as another user, by setpriv")
+    with Model(with_kernels("elasticity")) as model:
+        state = state_of("elasticity", model)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        folder.chmod(0o755)
+        assert not core.compile(TESTS / "hosts" / "bits.c", folder / "bits.exe")
+        shutil.copy2(wine.folder / "libneml2_capi.dll", folder)
+        artifact_for_windows("elasticity", folder / "steel")
+        (folder / "inputs").write_bytes(state["strain"][:1].tobytes())
+        (folder / "home").mkdir()
+        os.chown(folder / "home", nobody, nobody)
+        as_nobody = ["setpriv", f"--reuid={nobody}", f"--regid={nobody}", "--clear-groups"]
+        theirs = Wine([*as_nobody, *wine.command], folder / "home")
+        refused = subprocess.run([*as_nobody, "touch", folder / "steel" / "file"])
+        assert refused.returncode != 0
+        command = r"set TMP=Z:\proc&set TEMP=Z:\proc&bits.exe steel inputs 1"
+        status, printed = theirs.run(Path("cmd"), "/c", command, cwd=folder)
+        assert status == 0, printed
+    here = wine.folder / "steel of nobody"
+    (wine.folder / "one").write_bytes(state["strain"][:1].tobytes())
+    shutil.copytree(
+        with_kernels("elasticity", "x86-64-v3"), here, ignore=shutil.ignore_patterns("*.pt2")
+    )
+    assert printed == run_here(
+        c_program(TESTS / "hosts" / "bits.c"), here, wine.folder / "one", "1"
+    )
 
 
 def test_a_process_that_may_write_nowhere_runs(core: Core, wine: Wine) -> None:
