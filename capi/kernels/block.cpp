@@ -238,10 +238,11 @@ void walk(const Walk& points, model::Counts& counts) {
   constexpr std::int64_t both = 2 * width<T>;
   std::int64_t begin = points.begin;
   Block<T> block(points, 0);
-  if (!block.is_explicit() && points.blocks_in_turn > 1 && points.end - begin >= both) {
-    Block<T> second(points, 1);
-    while (points.end - begin >= both) begin = Block<T>::run_both(begin, block, second, counts);
-  }
+  if constexpr (!is_short<T>)
+    if (!block.is_explicit() && points.blocks_in_turn > 1 && points.end - begin >= both) {
+      Block<T> second(points, 1);
+      while (points.end - begin >= both) begin = Block<T>::run_both(begin, block, second, counts);
+    }
   while (begin < points.end) begin = block.run(begin, counts);
 }
 

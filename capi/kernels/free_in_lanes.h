@@ -75,7 +75,7 @@ class SolveInLanes {
  private:
   template <int from, int to, class Take>
   [[gnu::always_inline]] static void for_each(Take&& take) {
-#pragma GCC unroll 6
+#pragma GCC unroll unrolled
     for (int i = from; i < to; ++i) take(i);
   }
 
@@ -109,9 +109,9 @@ class SolveInLanes {
   // The three divisions of pivots would wait for each other.
   [[gnu::always_inline]] static Mask<T> invert_by_cofactors(V (&a)[3][3]) {
     V cofactors[3][3];
-#pragma GCC unroll 3
+#pragma GCC unroll unrolled
     for (int i = 0; i < 3; ++i)
-#pragma GCC unroll 3
+#pragma GCC unroll unrolled
       for (int j = 0; j < 3; ++j) {
         const int i1 = (i + 1) % 3, i2 = (i + 2) % 3, j1 = (j + 1) % 3, j2 = (j + 2) % 3;
         cofactors[i][j] = a[i1][j1] * a[i2][j2] - a[i1][j2] * a[i2][j1];
@@ -119,9 +119,9 @@ class SolveInLanes {
     const V determinant = a[0][0] * cofactors[0][0] + a[0][1] * cofactors[0][1] + a[0][2] * cofactors[0][2];
     const Mask<T> regular = absolute(determinant) > T(1e-12) * absolute(a[0][0] * a[1][1] * a[2][2]);
     const V factor = T(1) / determinant;
-#pragma GCC unroll 3
+#pragma GCC unroll unrolled
     for (int i = 0; i < 3; ++i)
-#pragma GCC unroll 3
+#pragma GCC unroll unrolled
       for (int j = 0; j < 3; ++j) a[i][j] = cofactors[j][i] * factor;
     return regular;
   }
@@ -132,19 +132,19 @@ class SolveInLanes {
     Mask<T> regular = ~Mask<T>{};
     V least[size];
     for_each<0, size>([&](int k) { least[k] = T(1e-10) * absolute(a[k][k]); });
-#pragma GCC unroll 5
+#pragma GCC unroll unrolled
     for (int k = 0; k < size; ++k) {
       regular &= absolute(a[k][k]) > least[k];
       const V factor = T(1) / a[k][k];
       a[k][k] = factor;
-#pragma GCC unroll 5
+#pragma GCC unroll unrolled
       for (int j = 0; j < size; ++j)
         if (j != k) a[k][j] *= factor;
-#pragma GCC unroll 5
+#pragma GCC unroll unrolled
       for (int i = 0; i < size; ++i) {
         if (i == k) continue;
         const V below = a[i][k];
-#pragma GCC unroll 5
+#pragma GCC unroll unrolled
         for (int j = 0; j < size; ++j) a[i][j] = j == k ? -below * factor : a[i][j] - below * a[k][j];
       }
     }
@@ -168,7 +168,7 @@ template <class T, int normal, int some>
                  *const by_free = scratch[block.by_free.at], *const direct = scratch[block.direct.at];
   V solved[some][normal], *row = scratch[block.to] + first;
   std::int64_t columns[some];
-#pragma GCC unroll 5
+#pragma GCC unroll unrolled
   for (int c = 0; c < some; ++c) {
     columns[c] = block.columns.items[first + c];
 #pragma GCC unroll 2
@@ -182,13 +182,13 @@ template <class T, int normal, int some>
   for (const std::int64_t r : block.rows) {
     const V *const from = direct + r * block.direct.stride, *const by = by_free + r * block.by_free.stride;
     V sum[some];
-#pragma GCC unroll 5
+#pragma GCC unroll unrolled
     for (int c = 0; c < some; ++c) {
       sum[c] = from[columns[c]];
 #pragma GCC unroll 2
       for (int k = 0; k < normal; ++k) sum[c] += by[k] * solved[c][k];
     }
-#pragma GCC unroll 5
+#pragma GCC unroll unrolled
     for (int c = 0; c < some; ++c) row[c] = sum[c];
     row += block.columns.count;
   }
@@ -242,7 +242,7 @@ class FreeInLanes {
     if constexpr (n == normal) return false;
     Mask<T> found{};
     const auto look = [&found](const V* column, std::int64_t stride) {
-#pragma GCC unroll 3
+#pragma GCC unroll unrolled
       for (int i = normal; i < n; ++i) found |= column[i * stride] != T(0);
     };
     for (int j = 0; j < normal; ++j) look(rows_of(f_.condensed, f_.first) + j, f_.condensed.stride);
@@ -269,7 +269,7 @@ class FreeInLanes {
   template <int count>
   [[gnu::always_inline]] static V greatest(const V* values) {
     V found = absolute(values[0]);
-#pragma GCC unroll 6
+#pragma GCC unroll unrolled
     for (int c = 1; c < count; ++c) {
       const V large = absolute(values[c]);
       found = large > found ? large : found;

@@ -13,9 +13,11 @@ extern const Functions double_functions, float_functions;
 namespace avx2 {
 extern const Functions double_functions, float_functions;
 }
+#if !defined(NEML2_CAPI_SMALL)
 namespace avx512 {
 extern const Functions double_functions, float_functions;
 }
+#endif
 #endif
 
 const Functions* functions(const char* target, std::int64_t real_size) {
@@ -24,8 +26,10 @@ const Functions* functions(const char* target, std::int64_t real_size) {
   if (is("portable")) return doubles ? &portable::double_functions : &portable::float_functions;
 #if defined(__x86_64__)
   const auto all = [](auto... names) { return (processor::has(names) && ...); };
+#if !defined(NEML2_CAPI_SMALL)
   if (is("x86-64-v4") && all("avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512cd"))
     return doubles ? &avx512::double_functions : &avx512::float_functions;
+#endif
   if (is("x86-64-v3") && all("avx2", "fma", "bmi2")) return doubles ? &avx2::double_functions : &avx2::float_functions;
   if (!is("x86-64-v2") || !all("sse4.2")) return nullptr;
 #elif defined(__aarch64__)

@@ -29,7 +29,7 @@ class Gather {
         repeat(points.at(input.array), to, input.components);
         of_all_ |= bits_of<T>(to, input.components);
       } else if (points.is_full() && (input.components != 1 || input.array.stride != 1)) {
-        as_constant(input.components, [&](auto components) {
+        as_constant<T>(input.components, [&](auto components) {
           rows_to_vectors<T>(points.at(input.array), input.array.stride, reinterpret_cast<T*>(to), components);
           given |= bits_of<T>(to, components);
         });

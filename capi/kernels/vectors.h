@@ -143,10 +143,27 @@ template <class T, class Rows>
     for (int l = 0; l < lanes; ++l) rows[l][c] = vectors[c * lanes + l];
 }
 
+// Tells whether code is short instead of fast. In a small library it is, for processors that few machines have, and
+// for single precision.
+#if defined(NEML2_CAPI_SMALL) && defined(__x86_64__) && !defined(__AVX2__)
+template <class T>
+inline constexpr bool is_short = true;
+inline constexpr int unrolled = 1;  // how many times the body of a short loop is written
+#else
+#if defined(NEML2_CAPI_SMALL)
+template <class T>
+inline constexpr bool is_short = sizeof(T) < sizeof(double);
+#else
+template <class T>
+inline constexpr bool is_short = false;
+#endif
+inline constexpr int unrolled = 6;
+#endif
+
 // Calls a function with 0, 1, ... Most arrays hold a symmetric tensor, or a number.
 template <class Take>
 [[gnu::always_inline]] inline void count_to(std::int64_t count, Take&& take) {
-  if (count == 6) {
+  if (unrolled > 1 && count == 6) {
 #pragma GCC unroll 6
     for (std::int64_t c = 0; c < 6; ++c) take(c);
   } else {
@@ -155,8 +172,9 @@ template <class Take>
 }
 
 // Calls a function of any type with a count, or with a constant if it is of a tensor, or of components of one.
-template <class Take>
+template <class T, class Take>
 [[gnu::always_inline]] inline void as_constant(std::int64_t count, Take&& take) {
+  if constexpr (is_short<T>) return take(count);
   switch (count) {
     case 1: return take(std::integral_constant<std::int64_t, 1>());
     case 2: return take(std::integral_constant<std::int64_t, 2>());

@@ -16,7 +16,11 @@ NML2_DECLARE(portable)
 #if defined(__x86_64__)
 
 NML2_DECLARE(avx2)
+#if defined(NEML2_CAPI_SMALL)
+namespace avx512 = avx2;
+#else
 NML2_DECLARE(avx512)
+#endif
 
 namespace {
 
