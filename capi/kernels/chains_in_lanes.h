@@ -110,12 +110,15 @@ class ChainsInLanes {
     scratch_.copy(chain.expand);
   }
 
+  // The negative of a sum 0 + x, which has no zero below 0: on devices and in headers, right-hand sides are such sums.
+  [[gnu::always_inline]] static V negative(const V& x) { return -(V{} + x); }
+
   void solve_by_pivoting(const Chain& chain, const Right& from) const {
     V* const right = scratch_[chain.right];
     if (!from.columns && from.first != right) renew(*chain.system);
     const std::int64_t n = chain.system->unknowns, count = chain.count;
     for (std::int64_t k = 0; k < count; ++k)
-      for (std::int64_t i = 0; i < n; ++i) right[i * count + k] = -from.at(k)[i * from.stride(k)];
+      for (std::int64_t i = 0; i < n; ++i) right[i * count + k] = negative(from.at(k)[i * from.stride(k)]);
     scratch_.solve_by_pivoting(*chain.system, right, count);
   }
 
@@ -155,7 +158,7 @@ class ChainsInLanes {
     const V* from = right.at(k);
     const std::int64_t n = system.unknowns, stride = right.stride(k);
 #pragma GCC unroll 4
-    for (std::int64_t i = 0; i < n; ++i, from += stride) r[i] = -*from;
+    for (std::int64_t i = 0; i < n; ++i, from += stride) r[i] = negative(*from);
     scratch_.call(system.newton_step);
   }
 
@@ -178,7 +181,7 @@ class ChainsInLanes {
         V directions{};
 #pragma GCC unroll 16
         for (int l = 0; l < lanes; ++l) directions[l] = at[l][i * strides[l]][0];
-        r[i] = -directions;
+        r[i] = negative(directions);
       }
       scratch_.call(system.newton_step, system.newton_step.kernel->run);
       bad |= *scratch_[system.trusted] != T(1);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from header_hosts import (
 )
 from kernel_setup import require_compiler
 
+from neml2_capi import Model, export
 from neml2_capi._ffi.library import lib
 
 pytestmark = pytest.mark.numbers
@@ -157,3 +159,33 @@ def test_a_line_search_tries_the_same_steps(rule: str, tmp_path: Path) -> None:
     ours = evaluated(built(text_of(model), tmp_path, "g++", "-O1"), model, inputs)
     assert_same_bits(ours, in_lanes(model, inputs))
     assert (ours.iterations != without).any()
+
+
+@pytest.mark.full("torch")
+def test_zeros_of_a_right_hand_side_have_the_sign_of_lanes(tmp_path: Path) -> None:
+    """A derivative by a given is -0 where a relu does not act: lanes and headers begin sums with 0."""
+    torch = pytest.importorskip("torch")
+
+    def law(unknowns: Any, givens: Any, parameters: Any) -> Any:
+        x, strain = unknowns["x"], givens["e"]
+        acting = torch.relu(strain) * parameters["q"]
+        return {"x": x - givens["x~1"] - acting + 0.1 * torch.tanh(x) * acting.sum()}
+
+    export.model(
+        law,
+        tmp_path / "law",
+        unknowns={"x": (6,)},
+        givens={"x~1": (6,), "e": (6,)},
+        parameters={"q": 0.8},
+        kernels="only",
+        progress=False,
+    )
+    model = Model(tmp_path / "law")
+    values = np.random.default_rng(0).normal(size=(2, 17, 6))
+    inputs = {"x~1": values[0], "e": values[1]}
+    theirs = in_lanes(model, inputs)
+    assert (theirs.tangent == 0).any()
+    for compiler in ("g++", "clang++"):
+        require_compiler(compiler)
+        host = built(text_of(model), tmp_path / compiler, compiler, *FUSING)
+        assert_same_bits(evaluated(host, model, inputs), theirs)
