@@ -163,7 +163,7 @@ def test_a_line_search_tries_the_same_steps(rule: str, tmp_path: Path) -> None:
 
 @pytest.mark.full("torch")
 def test_zeros_of_a_right_hand_side_have_the_sign_of_lanes(tmp_path: Path) -> None:
-    """A derivative by a given is -0 where a relu does not act: lanes and headers begin sums with 0."""
+    """A derivative of -0, of a relu that does not act: lanes and headers begin sums with 0."""
     torch = pytest.importorskip("torch")
 
     def law(unknowns: Any, givens: Any, parameters: Any) -> Any:
