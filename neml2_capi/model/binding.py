@@ -19,6 +19,9 @@ Shape = tuple[int, ...]
 READ = ("inputs", "parameters", "tangents", "cotangents")
 WRITTEN = ("outputs", "jvps", "adjoints", "derivatives", "report")
 
+#: Types of a single number, which is copied.
+NUMBERS = (int, float, np.integer, np.floating)
+
 #: What makes a dense copy of an array, by its library.
 _COPIES = {
     "numpy": "np.ascontiguousarray(array)",
@@ -91,7 +94,7 @@ class Place(NamedTuple):
         `across` is the distance of the values of a point, in elements.
         """
         own, size = self.batch_of(array), math.prod(self.shape)
-        if isinstance(value, (int, float)):
+        if isinstance(value, NUMBERS):
             value = array  # by which it can be changed
         if math.prod(batch) == 0:
             return Bound(value, array, size)
@@ -145,7 +148,7 @@ class Place(NamedTuple):
             if wrap(owner, value, self.label, self.dtype.name) is value:
                 return taken(owner, value, self.label, self.dtype.name)
             raise self._no_memory(value, "it is negated lazily")
-        if isinstance(value, (int, float)) and not self.written:
+        if isinstance(value, NUMBERS) and not self.written:
             return np.array(value, self.dtype)
         try:
             return np.from_dlpack(value)

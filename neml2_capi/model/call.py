@@ -17,7 +17,7 @@ from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.logs import listening
 from neml2_capi._ffi.on_device import Memory, memory_of, on_host, require_device, set_memory, view
 from neml2_capi._ffi.tensor import Array, Tensor, common_batch
-from neml2_capi.model.binding import READ, WRITTEN, Bound, Key, Place, Shape
+from neml2_capi.model.binding import NUMBERS, READ, WRITTEN, Bound, Key, Place, Shape
 from neml2_capi.model.described import Described
 from neml2_capi.model.evaluation import check_mapping, failed_segment, kind_of_results
 from neml2_capi.model.places import Places, requests
@@ -311,8 +311,8 @@ class Call(Handle):
                 raise place.label.refuse("is read: bind an array", lib.NEML2_ERROR_ARGUMENT)
             if place.key == ("report", "status") and value is None:
                 value = True  # which is there always
-            if self._memory is not None and isinstance(value, (int, float)) and value is not True:
-                value = self._memory.filled((), place.dtype, value)
+            if self._memory is not None and isinstance(value, NUMBERS) and value is not True:
+                value = self._memory.filled((), place.dtype, float(value))
             requested[place.key] = place, value
         return requested
 

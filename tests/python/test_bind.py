@@ -144,6 +144,18 @@ def test_parameters_are_replaced_in_the_call_only(
     assert dict(call.parameters) == {}
 
 
+@pytest.mark.parametrize("number", [float, int, np.float32, np.float64, np.int64])
+def test_a_parameter_may_be_a_number_of_python_or_numpy(
+    model: Model, strain: Array, stress: Array, number: Any
+) -> None:
+    modulus = number(2 * float(model.named_parameters()["E"]))
+    call = model.bind({"strain": strain}, parameters={"E": modulus})
+    np.testing.assert_allclose(call()["stress"], 2 * stress)
+    (own,) = call.parameters.values()
+    own[...] = 2 * modulus
+    np.testing.assert_allclose(call()["stress"], 4 * stress)
+
+
 def test_a_stored_parameter_counts_as_it_is_when_the_call_runs(
     model: Model, strain: Array, stress: Array
 ) -> None:

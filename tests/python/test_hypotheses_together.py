@@ -81,6 +81,56 @@ def test_single_precision(tmp_path: Path) -> None:
     assert_near(products["float64"][1], tangents["stress"]["strain"].sum(-2), 1e-12)
 
 
+@pytest.fixture(scope="module")
+def creeping(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Maxwell body in both precisions: its deviator relaxes, and it takes the time."""
+    torch = pytest.importorskip("torch")
+    export = pytest.importorskip("neml2_capi.export")
+
+    def law(unknowns: Any, givens: Any, parameters: Any) -> Any:
+        def deviator(tensor: Any) -> Any:
+            return tensor - torch.cat([(tensor[:3].sum() / 3).expand(3), 0 * tensor[3:]])
+
+        E, eta = parameters["E"], parameters["eta"]
+        stress, strain = unknowns["stress"], givens["strain"] - givens["strain~1"]
+        elastic = E / 1.3 * (strain + 0.75 * (strain - deviator(strain)) / 0.6)
+        flow = deviator(stress) * (givens["t"] - givens["t~1"]) * E / eta
+        return {"stress": (stress - givens["stress~1"] - elastic + flow) / E}
+
+    folder = tmp_path_factory.mktemp("creeping")
+    for dtype, tolerance in (("float32", 1e-8), ("float64", 1e-14)):
+        export.model(
+            law,
+            folder / dtype,
+            unknowns={"stress": "SR2"},
+            givens=dict.fromkeys(("strain", "strain~1", "stress~1"), "SR2")
+            | {"t": "Scalar", "t~1": "Scalar"},
+            parameters={"E": 200e3, "eta": 400e3},
+            atol=tolerance,
+            dtype=dtype,
+            kernels="only",
+        )
+    return folder
+
+
+@pytest.mark.parametrize("hypothesis", [None, "plane_stress", "uniaxial", "shell"])
+def test_histories_in_single_precision(creeping: Path, hypothesis: str | None) -> None:
+    """Results, derivatives by parameters and gradients are those of double precision."""
+    found = {}
+    for dtype in ("float32", "float64"):
+        model = Model(creeping / dtype, dtype=dtype, hypothesis=hypothesis)
+        size = int(np.prod(model.inputs["strain"].point_shape))
+        strain = (8e-3 * PATH[:, None] * np.linspace(1, -0.5, size)).astype(dtype)
+        results = drive(model, TIMES, {"strain": strain}, derivatives=["E", "eta"])
+        weights = np.linspace(1, 2, results["stress"].size, dtype=dtype)
+        gradient = results.gradient({"stress": weights.reshape(results["stress"].shape)})
+        found[dtype] = [results["stress"]]
+        for name in ("E", "eta"):
+            found[dtype] += [results.derivative("stress", name), gradient[name]]
+    for single, double in zip(found["float32"], found["float64"], strict=True):
+        assert_near(single, double, 2e-5)
+
+
 def test_increments_that_are_cut(artifacts: Artifacts) -> None:
     """Of a law that takes steps in parts, what is solved for follows the law's parts."""
     path = artifacts["substepping"]
