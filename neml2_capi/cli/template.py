@@ -14,7 +14,8 @@ from neml2_capi._document import Node, parse_toml
 from neml2_capi._ffi.components import column, components
 from neml2_capi._ffi.variables import Variable
 from neml2_capi._rest import plausible
-from neml2_capi.cli.driver_file import Array, loading, prescribed
+from neml2_capi.cli.driver_file import Array, loading
+from neml2_capi.cli.prescription import prescribed
 from neml2_capi.cli.screen import shape
 from neml2_capi.umat.guess import TEMPERATURES, TIMES
 
