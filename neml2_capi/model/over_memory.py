@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from neml2_capi._ffi.on_device import is_on_device
@@ -13,7 +14,8 @@ from neml2_capi.model.evaluation import Given, Operation
 
 def on_device(*groups: Given | None) -> bool:
     """Tell whether some arrays are on a device."""
-    return any(is_on_device(value) for group in groups if group for value in group.values())
+    mappings = (group for group in groups if isinstance(group, Mapping))
+    return any(is_on_device(value) for group in mappings for value in group.values())
 
 
 def results(

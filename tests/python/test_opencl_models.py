@@ -301,3 +301,41 @@ def test_the_text_for_cuda_becomes_machine_code(name: str, tmp_path: Path) -> No
         if done.returncode == NOTHING_TO_TEST:
             pytest.skip("NVRTC is not installed: python3 build.py test --full")
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.full("exports a law")
+@pytest.mark.parametrize("device", DEVICES)
+def test_zeros_of_a_tangent_have_the_signs_of_lanes(device: str, tmp_path: Path) -> None:
+    """Derivatives by given values that are -0, in a law in which all of these have some."""
+    torch = pytest.importorskip("torch")
+    from neml2_capi import export
+
+    def law(unknowns: Any, givens: Any, parameters: Any) -> Any:
+        moved = unknowns["a"] - givens["a~1"] - 0.3 * givens["e"] * parameters["q"]
+        return {"a": moved + 0.1 * torch.tanh(unknowns["a"])}
+
+    require(device)
+    export.model(
+        law,
+        str(tmp_path),
+        unknowns={"a": (6,)},
+        givens={"a~1": (6,), "e": (6,)},
+        parameters={"q": 0.8},
+        kernels="only",
+        progress=False,
+    )
+    for folder in folders(tmp_path):
+        write_beside(folder, device.partition(":")[0])
+    there, lanes = on_device(tmp_path, "float64", device), Model(tmp_path)
+    lanes.options["kernels"] = "required"
+    values = np.random.default_rng(0).normal(size=(2, 61, 6))
+    inputs = dict(zip(("a~1", "e"), values, strict=True))
+    for points in (1, 61):
+        few = {name: value[:points] for name, value in inputs.items()}
+        assert_equal_bits(results(there, few), results(lanes, few))
+    for name in inputs:  # alone as beside the others
+        block = lanes.bind(inputs, derivatives={"a": {name: True}})
+        block()
+        whole = lanes.jacobian(inputs)[1]["a"][name]
+        alone = block.derivatives["a"][name]
+        np.testing.assert_array_equal(np.signbit(alone), np.signbit(whole))

@@ -153,3 +153,6 @@ def test_what_does_not_fit_is_refused(model: Model, queue: Any) -> None:
         model.bind({"strain": there[1:]})
     with pytest.raises(FatalError, match="must be float64; got float32"):
         model.bind({"strain": there.astype(np.float32)})
+    no_mapping: Any = [there]
+    with pytest.raises(FatalError, match="inputs must be a mapping"):
+        model.forward(no_mapping)
