@@ -58,13 +58,12 @@ class ChainsInLanes {
     return {scratch_[chain.right], chain.count};
   }
 
-  // Solves for directions, if the kernel of the Newton step cannot, with row pivoting. A direction is a Newton step
-  // more, from another residual and by the same factors. Directions that are not in [begin, end) need not be solved for:
+  // Solves for directions: with row pivoting, or by the kernel of the Newton step if it keeps its factors. A direction is
+  // then a Newton step more, from another residual. Directions that are not in [begin, end) need not be solved for:
   // pivoting, and one point, solve for all. Returns whether all have been solved for.
   bool solve(const Chain& chain, const Right& right, std::int64_t begin, std::int64_t end) const {
     const Implicit& system = *chain.system;
-    const bool by_pivoting = !system.newton_step.kernel || (chain.count > 1 && chain.solved == nowhere);
-    if (by_pivoting) {
+    if (chain.solved == nowhere) {
       solve_by_pivoting(chain, right);
       return true;
     }
@@ -143,8 +142,8 @@ class ChainsInLanes {
   }
   void solve_without(const Mask<T>& bad, const Chain& chain, const Right& from) const {
     const std::int64_t n = chain.system->unknowns, count = chain.count;
-    V *const step = scratch_[chain.system->step], *const solved = count == 1 ? step : scratch_[chain.solved];
-    for (std::int64_t k = 0; k < count && count > 1; ++k) {
+    V *const step = scratch_[chain.system->step], *const solved = scratch_[chain.solved];
+    for (std::int64_t k = 0; k < count; ++k) {
       call_for(chain, from, k);
       for (std::int64_t i = 0; i < n; ++i) solved[i * count + k] = step[i];
     }

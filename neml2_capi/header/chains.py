@@ -274,7 +274,7 @@ class Chains:
         text.line(f"{room.array}[k] = -{room.array}[k];")
         text.end()
         step = system.newton_step
-        if step and (self._total == 1 or step.kernel.prepares):
+        if step and step.kernel.prepares:
             self._by_steps(system, step, room)
         else:
             text.line(system.solve_by_pivoting(room, self._total))

@@ -161,31 +161,53 @@ def test_a_line_search_tries_the_same_steps(rule: str, tmp_path: Path) -> None:
     assert (ours.iterations != without).any()
 
 
-@pytest.mark.full("torch")
-def test_zeros_of_a_right_hand_side_have_the_sign_of_lanes(tmp_path: Path) -> None:
-    """A derivative of -0, of a relu that does not act: lanes and headers begin sums with 0."""
-    torch = pytest.importorskip("torch")
-
-    def law(unknowns: Any, givens: Any, parameters: Any) -> Any:
-        x, strain = unknowns["x"], givens["e"]
-        acting = torch.relu(strain) * parameters["q"]
-        return {"x": x - givens["x~1"] - acting + 0.1 * torch.tanh(x) * acting.sum()}
-
+def compare_law(law: Any, folder: Path, compiler: str, **declared: Any) -> None:
+    """A law of torch, with derivatives by inputs and by its parameter q."""
     export.model(
         law,
-        tmp_path / "law",
-        unknowns={"x": (6,)},
+        folder / "law",
         givens={"x~1": (6,), "e": (6,)},
         parameters={"q": 0.8},
         kernels="only",
         progress=False,
+        **declared,
     )
-    model = Model(tmp_path / "law")
+    model = Model(folder / "law")
     values = np.random.default_rng(0).normal(size=(2, 17, 6))
     inputs = {"x~1": values[0], "e": values[1]}
-    theirs = in_lanes(model, inputs)
-    assert (theirs.tangent == 0).any()
-    for compiler in ("g++", "clang++"):
-        require_compiler(compiler)
-        host = built(text_of(model), tmp_path / compiler, compiler, *FUSING)
-        assert_same_bits(evaluated(host, model, inputs), theirs)
+    host = built(text_of(model, parameters=True), folder / compiler, compiler, *FUSING)
+    theirs = in_lanes(model, inputs, by_parameters=True)
+    assert (theirs.status == 0).all()
+    assert_same_bits(evaluated(host, model, inputs, by_parameters=True), theirs)
+
+
+@pytest.mark.full("torch")
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_zeros_of_a_right_hand_side_have_the_sign_of_lanes(compiler: str, tmp_path: Path) -> None:
+    """A derivative of -0, of a relu that does not act: lanes and headers begin sums with 0."""
+    torch = pytest.importorskip("torch")
+
+    def law(unknowns: Any, givens: Any, parameters: Any) -> Any:
+        x, acting = unknowns["x"], torch.relu(givens["e"]) * parameters["q"]
+        return {"x": x - givens["x~1"] - acting + 0.1 * torch.tanh(x) * acting.sum()}
+
+    compare_law(law, tmp_path, require_compiler(compiler), unknowns={"x": (6,)})
+
+
+@pytest.mark.full("torch")
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_one_direction_is_solved_for_as_several_are(compiler: str, tmp_path: Path) -> None:
+    """Lanes take the derivative by the only parameter alone, and a header with all others."""
+    torch = pytest.importorskip("torch")
+
+    def law(unknowns: Any, givens: Any, parameters: Any) -> Any:
+        x, d, strain = unknowns["x"], unknowns["d"], givens["e"]
+        twice = torch.cat([d, d])
+        direction = twice / torch.sqrt(twice @ twice + 0.1)
+        return {
+            "x": 0.7 * x - givens["x~1"] - strain * parameters["q"] + 0.3 * direction,
+            "d": d - 0.3 * strain[:3] * parameters["q"],
+        }
+
+    unknowns = {"x": (6,), "d": (3,)}
+    compare_law(law, tmp_path, require_compiler(compiler), unknowns=unknowns)
