@@ -42,7 +42,8 @@ def evaluate(model: Linearization, tensors: Sequence[Any]) -> Sequence[Any]:
         return results
     recording = torch.is_grad_enabled()
     wanted = tuple([recording and tensor.requires_grad for tensor in tensors])
-    plan = model.plan(shapes, wanted, there=model.is_there(tensors))
+    there = bool(model.text_device) and model.is_there(tensors)
+    plan = model.plan(shapes, wanted, there=there)
     if True not in wanted:
         return plan.evaluate(tensors)
     results = (Linearized if plan.linearizes else Repeated).apply(plan, *tensors)

@@ -24,7 +24,7 @@ from header_hosts import (
 )
 from kernel_setup import require_compiler
 
-from neml2_capi import Model, export
+from neml2_capi import Model
 from neml2_capi._ffi.library import lib
 
 pytestmark = pytest.mark.numbers
@@ -163,6 +163,8 @@ def test_a_line_search_tries_the_same_steps(rule: str, tmp_path: Path) -> None:
 
 def compare_law(law: Any, folder: Path, compiler: str, **declared: Any) -> None:
     """A law of torch, with derivatives by inputs and by its parameter q."""
+    from neml2_capi import export  # it needs torch
+
     export.model(
         law,
         folder / "law",
