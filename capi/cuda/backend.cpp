@@ -99,7 +99,7 @@ class Queue final : public graph::DeviceQueue {
     Vector<void*> values;
     for (const graph::DeviceArgument& argument : arguments) values.push_back(const_cast<void*>(argument.value));
     const Current here(context_);
-    const auto note = [&](int event) {
+    const auto note = [&](std::size_t event) {
       if (which == graph::Kernel::update) require(driver().cuEventRecord(events_[event], stream_), "cuEventRecord");
     };
     note(begun);
