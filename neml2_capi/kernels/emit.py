@@ -26,6 +26,7 @@ _CALLS = {
     "least": "least",
     "pack": "pack_of",
 }
+_ARITHMETIC = ("sum", "product", "times both", "mul", "add", "sub", "div", "quotient", "neg")
 _SYMBOLS = {"gt": ">", "ge": ">=", "eq": "==", "and": "&", "or": "|"}
 #: How tight an expression holds together.
 _ATOM, _PRODUCT, _SUM, _OTHER = 3, 2, 1, 0
@@ -305,7 +306,7 @@ class Statements:
         if place in self._inside or targets or not store:
             self._lines.append(f"  const {kind} {value} = {made.lanes};")
         else:
-            value = made.within(_ATOM if kind == "mask" else _OTHER)
+            value = made.within(_ATOM) if kind == "mask" else made.lanes
         if store:
             self._lines.append(f"  {store} = {cast}{value};")
         self._lines += [writer.assignment(target, f"{cast}{value}") for target in targets]
@@ -329,8 +330,16 @@ class Statements:
         return self._known[place]
 
     def _expression(self, place: int) -> Text:
-        name, places, data = self._program.steps[place]
+        """The operation of a step; of plain numbers alone it is one, too."""
+        name, places, _ = self._program.steps[place]
         x = [self._value(p) for p in places]
+        made = self._operation(place, x)
+        if name in _ARITHMETIC and all(value.number for value in x):
+            made = Text(made.text, made.tightness, True)
+        return made
+
+    def _operation(self, place: int, x: Sequence[Text]) -> Text:
+        name, _, data = self._program.steps[place]
         if name == "sum":
             text = ("-" if data[0] < 0 else "") + x[0].within(_PRODUCT)
             for sign, term in zip(data[1:], x[1:], strict=True):

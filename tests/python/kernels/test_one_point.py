@@ -70,3 +70,15 @@ def test_sums_of_one_point_share_vectors(built: Callable[..., dict[str, Any]]) -
             np.testing.assert_array_equal(found[0], expected[point])
     solved = np.linalg.solve(matrix[:3], side[:3, :, None])[..., 0]
     np.testing.assert_allclose(together[0][:3], solved, rtol=1e-9)
+
+
+def test_a_sum_of_constants_is_a_number_in_all_lanes(built: Callable[..., dict[str, Any]]) -> None:
+    """Constants of which one is found late stand as a sum: as an output, and as an argument."""
+    s = Scalars()
+    total = s.node("add", s.constant(1.0), s.constant(0.25))
+    other = s.node("mul", total, s.constant(2.0))
+    results = [total, s.mul(other, s.variable(0, 0)), s.function("exp", s.node("neg", other))]
+    program = program_of([Array("x", (1,))], [Array("z", (3,))], [results])
+    (kernel,) = built({"constants": program}, lanes=4).values()
+    found = kernel(np.array([[2.0], [3.0]]))[0]
+    np.testing.assert_allclose(found, [[1.25, 5, np.exp(-2.5)], [1.25, 7.5, np.exp(-2.5)]])
