@@ -1,6 +1,6 @@
 """Cost of the gradients of a whole history, as a multiple of the history's own cost.
 
-    python benchmarks/gradients.py [ARTIFACT] [--steps 1000] [--specimens 8]
+    OPENBLAS_NUM_THREADS=1 python benchmarks/gradients.py [ARTIFACT] [--steps 1000] [--specimens 8]
 
 By default the example `chaboche`, with two parameters. The ten of its law are promoted by
 
