@@ -1,6 +1,6 @@
 """Cost of the gradients of a whole history, as a multiple of the history's own cost.
 
-    OPENBLAS_NUM_THREADS=1 python benchmarks/gradients.py [ARTIFACT] [--steps 1000] [--specimens 8]
+    python benchmarks/gradients.py [ARTIFACT] [--steps 1000] [--specimens 8]
 
 By default the example `chaboche`, with two parameters. The ten of its law are promoted by
 
@@ -18,9 +18,12 @@ of processor time, on one thread; the history alone, and with its derivatives, t
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections.abc import Callable
 from typing import Any
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # threads of numpy wait for each other, in processor time
 
 import numpy as np
 from numpy.typing import NDArray
