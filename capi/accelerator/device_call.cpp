@@ -312,7 +312,7 @@ void DeviceCall::require_given(const model::Bindings& bindings, const model::Sna
   model::require_no_bounds(model_, snapshot.options);
 }
 
-// Nothing may be written over what a later step reads.
+// Refuses to write over values that a later step reads.
 void DeviceCall::require_apart(const model::Bindings& first) const {
   if (first.steps == 1) return;
   const auto check = [&](const Points& array, std::int64_t size, const std::string& name) {
@@ -351,7 +351,7 @@ void DeviceCall::run_steps(const model::Bindings& first, const model::Snapshot& 
   require_given(first, snapshot);
   const model::StepArrays arrays(model_, first, model::StepArrays::Memory::device);
   require_apart(first);
-  // What has room for one step may be written when all points of a step are known to be good. So all go at once, or
+  // Arrays with room for one step are written after all points of a step are known to be good. So all go at once, or
   // if they cannot, a step is evaluated once to know, and once to write.
   const bool keeps_last = arrays.keep_last() && first.steps > 1;
   const std::int64_t chunk = snapshot.options.chunk(), wanted = chunk == 0 && keeps_last ? first.points : chunk;

@@ -52,7 +52,7 @@ class DeviceCall {
   };
 
   Place place_of(const model::Points& array, std::int64_t begin) const;
-  // What a run asks for.
+  // The request of a run.
   struct Run {
     std::int64_t size;  // points at once
     bool vary;          // parameters, from point to point

@@ -142,11 +142,11 @@ StepArrays::Place StepArrays::block_of(std::size_t output, const Slope& slope, s
   if (found == all.end() || !first_.of(part)[index].data)
     throw Error(NEML2_ERROR_MISSING, pair,
                 join("The derivative '", pair,
-                     "' is not bound, and is that of an input of the next step: call "
+                     "' is not bound, and an input of the next step takes it: call "
                      "neml2_call_bind_derivative()."));
   if (age > 1 && first_.of(part)[index].step == 0)
     throw Error(NEML2_ERROR_SHAPE, pair,
-                join("The derivative '", pair, "' has no step stride, and is that of an input ", age,
+                join("The derivative '", pair, "' has no step stride, and an input takes it ", age,
                      " steps later: give it an array with a row for each step, and its stride."));
   return place(part, index);
 }

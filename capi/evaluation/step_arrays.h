@@ -13,7 +13,7 @@ namespace neml2_capi::model {
 
 class StepArrays {
  public:
-  // Where arrays are: on a device `data` may be a handle, and what is behind it is told by Points::skip.
+  // The memory of arrays: on a device `data` may be a handle, which Points::skip moves on.
   enum class Memory { host, device };
 
   // `first` are the arrays of the first step. Both must outlive it. Throws NEML2_ERROR_MISSING, _SHAPE or _UNSUPPORTED if

@@ -1,4 +1,4 @@
-"""What a file prescribes: forces, what a control finds, initial values and parameters."""
+"""Read forces, controls, initial values and parameters of a file."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _of_components(node: Node, variable: Variable, times: Array) -> Any:
 
 
 def _direction(node: Node, variable: Variable) -> Array:
-    """What a signal of a whole variable is times."""
+    """Read the array that the signal of a whole variable multiplies."""
     shape = variable.point_shape
     if "direction" not in node:
         if shape:
@@ -150,7 +150,7 @@ def _values(node: Node, variable: Variable, *, batched: bool = True) -> Array:
 
 
 def _described(variable: Variable) -> str:
-    """What a value of it looks like."""
+    """Describe a value of the variable, for messages."""
     names = [component.name for component in components(variable)]
     if names == [""]:
         return "a number"

@@ -80,11 +80,12 @@ def _check_units(experiment: Experiment, curves: Mapping[str, Array]) -> None:
     for part, values in experiment.measured.items():
         seen = np.isfinite(values)
         measured = float(np.abs(values[seen]).max(initial=0.0))
-        modelled = float(np.abs(curves[f"{kind}.{part}"][seen]).max(initial=0.0))
+        curve = curves[f"{kind}.{part}"][seen]
+        modelled = float(np.abs(curve).max(initial=0.0))
         if measured == 0 or modelled == 0:
             continue
-        product = float(values[seen] @ curves[f"{kind}.{part}"][seen])
-        sizes = np.linalg.norm(values[seen]) * np.linalg.norm(curves[f"{kind}.{part}"][seen])
+        product = float(values[seen] @ curve)
+        sizes = np.linalg.norm(values[seen]) * np.linalg.norm(curve)
         if seen.sum() >= _ROWS and product < -_OPPOSITE * sizes:
             raise wrong(
                 kind,
@@ -114,13 +115,13 @@ def _check_strains(
     That is so if the model's curve under strains that are smaller by the unit has the shape which
     was measured, and its curve under the strains as they are has not.
     """
-    if experiment.control != "strain" or _misfit(experiment, found) < _RIGHT:
+    if experiment.control != "strain" or (misfit := _misfit(experiment, found)) < _RIGHT:
         return
     for unit, factor in _STRAINS.items():
         strain = {part: factor * values for part, values in experiment.strain.items()}
         simulator = Simulator(model, [replace(experiment, strain=strain)], names)
         smaller = _misfit(experiment, simulator.run([parameters], None)[0])
-        if smaller < _NEAR and _NEARER * smaller < _misfit(experiment, found):
+        if smaller < _NEAR and _NEARER * smaller < misfit:
             largest = max(float(np.abs(values).max()) for values in experiment.strain.values())
             raise wrong(
                 "strain",
@@ -143,7 +144,9 @@ def _misfit(experiment: Experiment, found: Simulated) -> float:
         seen = np.isfinite(values)
         pairs.append((values[seen], found.curves[f"{experiment.seen}.{part}"][seen]))
     measured, modelled = (np.concatenate(each) for each in zip(*pairs, strict=True))
-    if np.count_nonzero(measured) < _ROWS or not modelled.any():
-        return 0.0 if np.count_nonzero(measured) < _ROWS else np.inf
+    if np.count_nonzero(measured) < _ROWS:
+        return 0.0
+    if not modelled.any():
+        return np.inf
     scale = np.clip(measured @ modelled / (modelled @ modelled), 1 / 3, 3)
     return float(np.linalg.norm(scale * modelled - measured) / np.linalg.norm(measured))

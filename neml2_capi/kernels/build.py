@@ -39,9 +39,9 @@ FLAGS = (
     "-fvisibility=hidden",
     "-Wno-psabi",
 )
-# Flags of some sources, beside those of all.
+# Flags of some sources, beside the flags of all.
 _OWN_FLAGS = {"kernels.c": ["-DNEML2_KERNELS_SHARED"], "windows.c": ["-fno-builtin"]}
-# Of a library for Windows, which windows.c is all the start code of.
+# Flags of a library for Windows: windows.c is its whole start code.
 _ALONE = ["-s", "-nostdlib", "-Wl,-e,neml2_kernels_entry"]
 
 

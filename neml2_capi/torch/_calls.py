@@ -56,12 +56,11 @@ class _Call(NamedTuple):
     arrays: list[Array]
 
 
-class Calls:
+class Kept:
     """As many calls with the same bindings as threads use at once.
 
-    A call keeps what it needs to run. What lies where it lay at the last run is not bound again,
-    and small results are copied from arrays that stay bound. Blocks are written transposed, as
-    (point, variable, output).
+    A call keeps what it needs to run. What lies where it lay at the last run is not bound again.
+    Blocks are written transposed, as (point, variable, output).
     """
 
     def __init__(
@@ -70,10 +69,27 @@ class Calls:
         """`read` has a binding for each address that a run is given."""
         self._backend, self._points, self._results = backend, points, results
         self._bindings = [*([binding] for binding in read), *(r.bindings for r in results)]
+        self._idle: list[Any] = []
+
+    def _rebind(self, call: Any, addresses: Sequence[int], bound: list[int]) -> None:
+        """Bind addresses that are not `bound`, which then has them."""
+        for index, address in enumerate(addresses):
+            if address != bound[index]:
+                for binding in self._bindings[index]:
+                    binding.attach(call, address)
+                bound[index] = address
+
+
+class Calls(Kept):
+    """Calls over memory of the host. Small results are copied from arrays that stay bound."""
+
+    def __init__(
+        self, backend: Opened, read: Sequence[Binding], results: Sequence[Result], points: int
+    ) -> None:
+        super().__init__(backend, read, results, points)
         self._dtype = np.dtype(backend.signature.dtype)
         values = sum(prod(result.shape) for result in results)
         self._copies = values * self._dtype.itemsize <= _SMALL
-        self._idle: list[_Call] = []
 
     def run(self, addresses: list[int]) -> tuple[int, list[Array]]:
         """Evaluate dense values at these addresses: the status as of Call.run(), and results."""
@@ -85,13 +101,8 @@ class Calls:
         if not self._copies:
             results = self._new_results()
             addresses = [*addresses, *(array.ctypes.data for array in results)]
-        bound = call.bound
-        if addresses != bound:
-            for index, address in enumerate(addresses):
-                if address != bound[index]:
-                    for binding in self._bindings[index]:
-                        binding.attach(call.owner[0], address)
-                    bound[index] = address
+        if addresses != call.bound:
+            self._rebind(call.owner[0], addresses, call.bound)
         status = _run(call.owner[0], self._points)
         if status or listening:
             check(status)

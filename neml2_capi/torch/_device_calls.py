@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -11,8 +10,7 @@ from neml2_capi._ffi.errors import check, last_message
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.on_device import memory_of, set_memory
 from neml2_capi.model.evaluation import warn_of_non_finite
-from neml2_capi.model.opened import Opened
-from neml2_capi.torch._calls import Binding, Result
+from neml2_capi.torch._calls import Kept
 
 
 class _Call(NamedTuple):
@@ -23,29 +21,17 @@ class _Call(NamedTuple):
     bound: list[int]
 
 
-class DeviceCalls:
-    """As many calls with the same bindings as threads use at once.
-
-    A result is a new tensor beside the tensors that are read. Blocks are written transposed, as
-    (point, variable, output).
-    """
-
-    def __init__(
-        self, backend: Opened, read: Sequence[Binding], results: Sequence[Result], points: int
-    ) -> None:
-        """`read` has a binding for each address that a run is given."""
-        self._backend, self._points, self._results = backend, points, results
-        self._bindings = [*([binding] for binding in read), *(r.bindings for r in results)]
-        self._dtype = getattr(torch, backend.signature.dtype)
-        self._idle: list[_Call] = []
+class DeviceCalls(Kept):
+    """Calls over memory of a device. A result is a new tensor beside the tensors that are read."""
 
     def run(self, addresses: list[int], like: Any) -> tuple[int, list[Any]]:
         """Evaluate dense values at these addresses: the status as of Call.wait(), and results.
 
         They are where the tensor `like` is, on torch's stream there.
         """
+        dtype = getattr(torch, self._backend.signature.dtype)
         results = [
-            (torch.zeros if zeros else torch.empty)(shape, dtype=self._dtype, device=like.device)
+            (torch.zeros if zeros else torch.empty)(shape, dtype=dtype, device=like.device)
             for shape, _, zeros in self._results
         ]
         if self._points == 0:
@@ -61,11 +47,7 @@ class DeviceCalls:
             check(lib.neml2_call_block_order_set(handle, lib.NEML2_INPUT_FIRST))
             call.queue[0], call.bound[:] = memory.queue, [-1] * len(self._bindings)
         everything = [*addresses, *(result.data_ptr() for result in results)]
-        for index, address in enumerate(everything):
-            if address != call.bound[index]:
-                for binding in self._bindings[index]:
-                    binding.attach(handle, address)
-                call.bound[index] = address
+        self._rebind(handle, everything, call.bound)
         check(lib.neml2_call_run(handle, self._points))
         status: int = check(lib.neml2_call_wait(handle))
         if status == lib.NEML2_NON_FINITE:

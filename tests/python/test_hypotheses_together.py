@@ -115,7 +115,7 @@ def creeping(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("hypothesis", [None, "plane_stress", "uniaxial", "shell"])
 def test_histories_in_single_precision(creeping: Path, hypothesis: str | None) -> None:
-    """Results, derivatives by parameters and gradients are those of double precision."""
+    """Results, derivatives by parameters and gradients agree with double precision."""
     found = {}
     for dtype in ("float32", "float64"):
         model = Model(creeping / dtype, dtype=dtype, hypothesis=hypothesis)
