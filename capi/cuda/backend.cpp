@@ -47,6 +47,16 @@ class Memory final : public graph::DeviceMemory {
   Object context_;
 };
 
+// Error of a kernel for whose stack memory is missing. The driver reserves it for all threads that a device can run.
+Error no_stack(Object kernel) {
+  int bytes = 0;
+  driver().cuFuncGetAttribute(&bytes, local_bytes, kernel);
+  return Error(NEML2_ERROR_MEMORY, "cuda",
+               join("The CUDA device has no memory left for the stack of a kernel: ", bytes,
+                    " bytes for each thread that it can run, however few points there are. Give memory of the device "
+                    "back: other programs, models and arrays there hold theirs."));
+}
+
 using Functions = std::array<Object, std::size(graph::kernel_names)>;
 
 class Queue final : public graph::DeviceQueue {
@@ -103,10 +113,12 @@ class Queue final : public graph::DeviceQueue {
       if (which == graph::Kernel::update) require(driver().cuEventRecord(events_[event], stream_), "cuEventRecord");
     };
     note(begun);
-    require(driver().cuLaunchKernel(functions_[static_cast<std::size_t>(which)],
-                                    static_cast<unsigned>((items + group - 1) / group), 1, 1, group, 1, 1, 0, stream_,
-                                    values.data(), nullptr),
-            "cuLaunchKernel");
+    const Object kernel = functions_[static_cast<std::size_t>(which)];
+    const auto groups = static_cast<unsigned>((items + group - 1) / group);
+    const Status status =
+        driver().cuLaunchKernel(kernel, groups, 1, 1, group, 1, 1, 0, stream_, values.data(), nullptr);
+    if (status == out_of_memory) throw no_stack(kernel);
+    require(status, "cuLaunchKernel");
     note(ended);
   }
   void flush() override {

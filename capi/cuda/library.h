@@ -12,7 +12,7 @@ using Address = std::uint64_t;
 using Status = int;  // CUresult, nvrtcResult; 0 is success
 using Size = std::size_t;
 
-enum : int { attribute_major = 75, attribute_minor = 76, out_of_memory = 2, non_blocking = 1 };
+enum : int { attribute_major = 75, attribute_minor = 76, local_bytes = 3, out_of_memory = 2, non_blocking = 1 };
 
 // Functions of the driver and of the compiler, each with the type of its result and arguments.
 #define NEML2_CUDA_FUNCTIONS(FUNCTION)                                                                          \
@@ -32,6 +32,7 @@ enum : int { attribute_major = 75, attribute_minor = 76, out_of_memory = 2, non_
   FUNCTION(cuModuleLoadData, Status(Object*, const void*))                                                      \
   FUNCTION(cuModuleUnload, Status(Object))                                                                      \
   FUNCTION(cuModuleGetFunction, Status(Object*, Object, const char*))                                           \
+  FUNCTION(cuFuncGetAttribute, Status(int*, int, Object))                                                       \
   FUNCTION(cuMemAlloc_v2, Status(Address*, Size))                                                               \
   FUNCTION(cuMemFree_v2, Status(Address))                                                                       \
   FUNCTION(cuMemAllocHost_v2, Status(void**, Size))                                                             \

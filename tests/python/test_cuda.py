@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from native import ROOT
-from states import random_like, recorded
+from native import PREBUILT, ROOT
+from states import random_like, state_of
 
 from neml2_capi import ConvergenceError, FatalError, Graph, Model
 
@@ -22,7 +22,14 @@ pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"),
 ]
 
-NAMES = ["elasticity_parameters", "isotropic_hardening", "radial_return"]
+#: Some with derivatives by parameters, which torch 2.11 cannot compile.
+NAMES = ["elasticity", "chaboche", "elasticity_parameters", "isotropic_hardening", "radial_return"]
+
+
+def of_cpu(name: str) -> Path:
+    """The artifact of a model for the processor, as it is shipped if it is."""
+    shipped = PREBUILT / name
+    return shipped if shipped.is_dir() else models.artifact(name)
 
 
 def to_cuda(arrays: Any) -> dict[str, Any]:
@@ -50,11 +57,14 @@ def tightly(model: Model) -> Model:
 def pair(request: pytest.FixtureRequest) -> tuple[Model, Model, Any]:
     """The model on the CPU and on CUDA, and its inputs on the CPU."""
     name = request.param
-    return (
-        tightly(Model(models.artifact(name))),
-        tightly(Model(models.artifact(name, device="cuda"), device="cuda")),
-        recorded(name, "in"),
-    )
+    cpu = tightly(Model(of_cpu(name)))
+    try:
+        root = models.artifact(name, device="cuda")
+    except RuntimeError as error:
+        if "not supported on torch" not in str(error):
+            raise
+        pytest.skip("this torch compiles no derivatives by parameters")
+    return cpu, tightly(Model(root, device="cuda")), state_of(name, cpu)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +75,7 @@ def package() -> Path:
 def test_a_graph_gives_what_it_does_on_the_cpu(package: Path) -> None:
     strain = np.random.default_rng(0).normal(size=(5, 6))
     E = np.full(5, 200e3)
-    on_cpu = Graph(models.artifact("elasticity") / "cpu/float64/elasticity.pt2")
+    on_cpu = Graph(of_cpu("elasticity") / "cpu/float64/elasticity.pt2")
     graph = Graph(package)
     assert (graph.device, graph.runtime) == ("cuda:0", "libtorch")
     given = [torch.as_tensor(value, device="cuda") for value in (strain, E)]
@@ -98,7 +108,8 @@ def test_a_model_gives_what_it_does_on_the_cpu(pair: tuple[Model, Model, Any]) -
     tangents, cotangents = random_like(inputs), random_like(outputs)
     close(cuda.jvp(given, to_cuda(tangents))[1], cpu.jvp(inputs, tangents)[1])
     close(cuda.vjp(given, to_cuda(cotangents))[1], cpu.vjp(inputs, cotangents)[1])
-    close(cuda.param_jacobian(given)[1], cpu.param_jacobian(inputs)[1])
+    if cpu.parameter_derivatives:
+        close(cuda.param_jacobian(given)[1], cpu.param_jacobian(inputs)[1])
 
 
 def test_a_point_that_fails_is_reported(pair: tuple[Model, Model, Any]) -> None:
@@ -116,6 +127,8 @@ def test_a_point_that_fails_is_reported(pair: tuple[Model, Model, Any]) -> None:
 
 def test_a_parameter_is_set_from_either_side(pair: tuple[Model, Model, Any]) -> None:
     cpu, cuda, inputs = pair
+    if not cpu.parameters:
+        pytest.skip("the model has no parameters")
     name = cpu.parameters.names[0]
     value = 1.01 * np.asarray(cpu.named_parameters()[name])
     before = np.array(cpu.named_parameters()[name])
@@ -137,7 +150,7 @@ def test_work_waits_for_what_is_before_it_on_its_stream() -> None:
         strain.fill_(1e-3)
         stress = model.forward({"strain": strain})["stress"]
     stream.synchronize()
-    expected = Model(models.artifact("elasticity")).forward({"strain": np.full((1000, 6), 1e-3)})
+    expected = Model(of_cpu("elasticity")).forward({"strain": np.full((1000, 6), 1e-3)})
     close(stress, expected["stress"])
 
 

@@ -1,4 +1,4 @@
-"""Faults of a GPU that last: they are errors, and models on the processor go on."""
+"""Faults of a GPU: they are errors, and models on the processor go on."""
 
 from __future__ import annotations
 
@@ -65,10 +65,28 @@ again = Model(sys.argv[1], device="cuda:0")
 np.testing.assert_array_equal(again.forward(inputs)["stress"], expected)
 print("told")
 """
+#: The stack of Chaboche's tangent takes some kilobytes for each thread.
+FULL = """
+import torch
+free, _ = torch.cuda.mem_get_info()
+held = torch.empty(free - (1 << 29), dtype=torch.uint8, device="cuda")
+assert "bytes for each thread that it can run" in fails(lambda: there.jacobian(inputs))
+del held
+torch.cuda.empty_cache()
+there.jacobian(inputs)
+np.testing.assert_array_equal(there.forward(inputs)["stress"], expected)
+print("told")
+"""
 
 
-@pytest.mark.parametrize("program", [ILLEGAL, RESET], ids=["illegal address", "reset"])
-def test_a_fault_that_lasts_is_told_and_the_processor_goes_on(program: str, tmp_path: Path) -> None:
-    opened(QUICK, tmp_path, "cuda:0")
+@pytest.mark.parametrize(
+    ("program", "name"),
+    [(ILLEGAL, QUICK), (RESET, QUICK), (FULL, "chaboche")],
+    ids=["illegal address", "reset", "full memory"],
+)
+def test_a_fault_of_a_gpu_is_told_and_the_processor_goes_on(
+    program: str, name: str, tmp_path: Path
+) -> None:
+    opened(name, tmp_path, "cuda:0")
     here = Path(__file__).parent
-    assert run(sys.executable, "-c", HEAD + program, tmp_path, here, QUICK) == "told\n"
+    assert run(sys.executable, "-c", HEAD + program, tmp_path, here, name) == "told\n"
