@@ -320,6 +320,10 @@ module neml2_capi_experimental
       import
       type(c_ptr), value :: call
     end function
+    integer(int32) function c_xla_handler_get(out) bind(c, name="neml2_xla_handler_get")
+      import
+      type(c_ptr), intent(inout), optional :: out
+    end function
     integer(int32) function c_scheduler_create(out) bind(c, name="neml2_scheduler_create")
       import
       type(c_ptr), intent(inout), optional :: out

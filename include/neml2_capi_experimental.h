@@ -12,6 +12,7 @@
  *   Operators   functions of yours that packages call
  *   Devices     models and graphs on CUDA
  *   Arrays on a device  calls over memory of OpenCL or CUDA
+ *   Custom calls of XLA  models in programs of jax
  *   Schedulers  models whose points are spread over several devices, or over the processes of a node
  */
 #ifndef NEML2_CAPI_EXPERIMENTAL_H
@@ -393,6 +394,31 @@ NEML2_CAPI int32_t neml2_call_memory_set(neml2_call *call, const neml2_call_memo
  *  last wait. RUNTIME if the device failed. NEML2_OK at once if there were none.
  *  Errors: RUNTIME. Threads: one. */
 NEML2_CAPI int32_t neml2_call_wait(neml2_call *call);
+
+/* ---------------------------------------------------------------------------------------------
+ * Custom calls of XLA
+ *
+ * XLA, the compiler of jax, can evaluate a model as an operation of a program: it calls a handler with the buffers, which
+ * are read and written where they are. On CUDA the model must be open on the same device by its text (see "Arrays on a
+ * device"): its work goes to XLA's stream, and the handler waits for it, to tell of points that failed. The attributes of
+ * the operation are
+ *
+ *     model      the neml2_model *, an integer of 64 bits; the model must be open when the operation runs
+ *     arrays     a string: a line for each operand, and then for each result, of four fields with tabs between them: a
+ *                number, NEML2_INPUT, NEML2_PARAMETER or NEML2_OUTPUT; the name; for a block of derivatives the name of
+ *                the variable that it is by, after the kind of that variable and the name of the output, else nothing;
+ *                and the values per point
+ *     on_device  an integer of 64 bits, 1 on CUDA; else 0, or left out
+ *
+ * A buffer has the values of a point one after another. An operand has one value for each point, or one for all.
+ * Several threads may run operations of a model at once. Status 1 is no error; points that failed are one, ABORTED, and
+ * what cannot be done is FAILED_PRECONDITION, with the message of neml2_error_message().
+ * ------------------------------------------------------------------------------------------- */
+
+/** Get the handler of XLA's custom calls, a function of its typed interface, version 0: `XLA_FFI_Error *(XLA_FFI_CallFrame *)`.
+ *  XLA refuses to register it for a version that it does not speak. Borrowed: it is there as long as the library.
+ *  Threads: any. */
+NEML2_CAPI int32_t neml2_xla_handler_get(void **out);
 
 /* ---------------------------------------------------------------------------------------------
  * Schedulers

@@ -174,6 +174,13 @@ inline void use_host_memory(const Call& call) { detail::checked(neml2_call_memor
 /** Wait for the runs of a call over memory of a device: the greatest status of a point in all of them since the last wait. */
 inline int32_t wait(const Call& call) { return detail::checked(neml2_call_wait(call.get())); }
 
+/** Return the handler of XLA's custom calls: see "Custom calls of XLA" in neml2_capi_experimental.h. */
+inline void* xla_handler() {
+  void* handler = nullptr;
+  detail::checked(neml2_xla_handler_get(&handler));
+  return handler;
+}
+
 /* ---------------------------------------------------------------------------------------------
  * Operators
  * ------------------------------------------------------------------------------------------- */

@@ -23,6 +23,11 @@ struct GraphObject {
   std::shared_ptr<graph::Graph> value;
 };
 
+namespace xla {
+class Calls;
+std::shared_ptr<Calls> no_calls();
+}  // namespace xla
+
 struct ModelObject {
   explicit ModelObject(OpenedModel opened)
       : value(std::move(opened.model)),
@@ -36,6 +41,7 @@ struct ModelObject {
   std::shared_ptr<const model::Dispatch> dispatch;  // null without a scheduler
   std::shared_ptr<const accelerator::ByText> text;  // null but on a device by text
   std::shared_ptr<const model::Routes> routes;
+  std::shared_ptr<xla::Calls> xla_calls = xla::no_calls();  // that XLA's custom calls keep
 };
 
 struct ReportObject {

@@ -392,7 +392,7 @@ static void a_call_that_opens(monkey *m) {
     case 4: given.path = package, neml2_graph_check(&runtime, &given); break;
     case 5: neml2_source_describe(NULL, 0, &needed, &given); break;
     case 6: neml2_libtorch_suggest(name(m)), neml2_operator_declare(name(m)); break;
-    case 7: neml2_stream_set(number(m), NULL); break;
+    case 7: neml2_stream_set(number(m), NULL), neml2_xla_handler_get(&made); break;
   }
 }
 

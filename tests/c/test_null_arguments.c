@@ -39,6 +39,7 @@ static void of_graphs(void) {
   REFUSED(neml2_graph_open(&graph, NULL));
   REFUSED(neml2_graph_check(NULL, SOURCE()));
   REFUSED(neml2_graph_check(NULL, NULL));
+  REFUSED(neml2_xla_handler_get(NULL));
   REFUSED(neml2_graph_inspect(INFO(neml2_graph_info), NULL));
   REFUSED(neml2_graph_variable_count(NULL, NULL, NEML2_INPUT));
   REFUSED(neml2_graph_variable_inspect(INFO(neml2_graph_variable_info), NULL, NEML2_INPUT, 0));

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -12,7 +15,7 @@ import numpy as np
 import pytest
 from conftest import ROOT, Artifacts
 from patience import PATIENCE
-from states import load, state_of
+from states import load, repeated, state_of
 
 from neml2_capi import FatalError, Model, UnknownNameError, examples, experiments
 
@@ -255,8 +258,98 @@ def test_a_failed_solve_is_told_in_the_last_line(
     with pytest.raises(jax.errors.JaxRuntimeError) as caught:
         jax.block_until_ready(jax.jit(Function(model))(inputs))
     lines = str(caught.value).rstrip().splitlines()
-    assert lines[-1].startswith("ConvergenceError: 1 of 1 points did not converge")
+    assert lines[-1].startswith("ABORTED: 1 of 1 points did not converge")
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_result_that_is_not_finite_is_no_error(elasticity: Model) -> None:
+    strain = strains(3).at[1, 0].set(jnp.inf)
+    stress = jax.jit(Function(elasticity))({"strain": strain})["stress"]
+    assert np.isfinite(stress[::2]).all()
+    assert not np.isfinite(stress[1]).all()
+
+
+def test_one_point_in_a_batch_has_a_gradient(elasticity: Model) -> None:
+    function = Function(elasticity)
+    for batch in ((1,), (1, 1)):
+        found = jax.grad(lambda s: function({"strain": s}, {E: 70e3})["stress"].sum())(
+            strains(*batch)
+        )
+        assert found.shape == (*batch, 6)
+
+
+def test_batches_of_two_maps_broadcast(elasticity: Model) -> None:
+    """An array that has the axis of one vmap meets one that has the axis of the other."""
+    function, strain, moduli = Function(elasticity), strains(3), jnp.linspace(60e3, 80e3, 4)
+
+    def stress(strain: Any, modulus: Any) -> Any:
+        return function({"strain": strain}, {E: modulus})["stress"]
+
+    mapped = jax.vmap(jax.vmap(stress, (0, None)), (None, 0))(strain, moduli)
+    given = {"strain": np.broadcast_to(strain, (4, 3, 6))}
+    expected = elasticity.forward(given, {E: np.repeat(moduli, 3).reshape(4, 3)})["stress"]
+    np.testing.assert_array_equal(mapped, expected)
+
+
+def test_what_the_model_is_set_to_counts_in_what_was_compiled(elasticity: Model) -> None:
+    function, strain = jax.jit(Function(elasticity)), strains(3)
+    for modulus in (70e3, 90e3):
+        elasticity["E"] = modulus
+        expected = elasticity.forward({"strain": strain})["stress"]
+        np.testing.assert_array_equal(function({"strain": strain})["stress"], expected)
+
+
+def test_threads_evaluate_at_once(artifacts: Artifacts) -> None:
+    model = Model(artifacts["isotropic_hardening"])
+    function = jax.jit(Function(model, ["stress"]))
+
+    def evaluated(points: int) -> bool:
+        inputs = repeated(state_of("isotropic_hardening", model), points)
+        expected = model.forward(inputs)["stress"]
+        found = [np.asarray(function(inputs)["stress"]) for _ in range(20)]
+        return all(np.array_equal(each, expected) for each in found)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(evaluated, [1, 5, 50, 500, 5, 50]))
+
+
+def test_what_was_compiled_keeps_the_model_and_lets_it_go(artifacts: Artifacts) -> None:
+    def alone(strain: Any) -> Any:
+        return Function(Model(artifacts["elasticity"]))({"strain": strain})["stress"]
+
+    strain = strains(3)
+    expected = Model(artifacts["elasticity"]).forward({"strain": strain})["stress"]
+    compiled = jax.jit(alone)
+    for evaluate in (alone, compiled, jax.jit(alone).lower(strain).compile()):
+        for _ in range(2):
+            gc.collect()
+            np.testing.assert_array_equal(evaluate(strain), expected)
+
+    def gone() -> weakref.ref[Model]:
+        model = Model(artifacts["elasticity"])
+        function = Function(model)
+
+        def stress(strain: Any) -> Any:
+            return function({"strain": strain})["stress"]
+
+        jax.block_until_ready(jax.jit(jax.jacfwd(stress))(strain[0]))
+        stress(strain)
+        return weakref.ref(model)
+
+    known = gone()
+    gc.collect()
+    assert known() is None
+
+
+def test_a_model_that_is_closed_is_told(artifacts: Artifacts) -> None:
+    model = Model(artifacts["elasticity"])
+    function, strain = jax.jit(Function(model)), strains(3)
+    jax.block_until_ready(function({"strain": strain}))
+    model.close()
+    with pytest.raises((jax.errors.JaxRuntimeError, ValueError), match="'model'"):
+        jax.block_until_ready(function({"strain": strain}))
+    with pytest.raises(FatalError, match="this Model is closed"):
+        function({"strain": strains(4)})
 
 
 def test_single_precision_of_jax_is_told(elasticity: Model) -> None:
