@@ -207,6 +207,7 @@ void Batch::begin(const model::Bindings& bindings, const model::Plan& plan, std:
   const std::int64_t item = itemsize(sizes_.real);
   const bool vary = std::ranges::any_of(bindings.parameters, [](const Points& array) { return array.stride != 0; });
   const std::int64_t values = vary ? points : 1, least = item;  // an array of nothing has a byte or more
+  queue_->require_device();
   begin_ = begin;
   settings_ = settings;
   with_tangent_ = needs_tangent(plan.request());

@@ -15,10 +15,35 @@
 namespace neml2_capi::cuda {
 namespace {
 
+// The primary context of a device. A reset of the device, cudaDeviceReset() for example, ends it with all that was made in
+// it, which the driver must not be given again: it does not check. The next one may have the same address.
+struct Context {
+  int device = 0;
+  Object object = nullptr;
+  unsigned long long id = 0;
+
+  bool is_gone() const {
+    unsigned flags = 0;
+    int active = 0;
+    unsigned long long now = 0;
+    return driver().cuDevicePrimaryCtxGetState(device, &flags, &active) != 0 || !active ||
+           driver().cuCtxGetId(object, &now) != 0 || now != id;
+  }
+};
+
+Context primary_context(int device) {
+  Context made{device};
+  require(driver().cuDevicePrimaryCtxRetain(&made.object, device), "cuDevicePrimaryCtxRetain");
+  require(driver().cuCtxGetId(made.object, &made.id), "cuCtxGetId");
+  return made;
+}
+
 // Scope in which a context is this thread's.
 class Current {
  public:
-  explicit Current(Object context) { require(driver().cuCtxPushCurrent_v2(context), "cuCtxPushCurrent"); }
+  explicit Current(const Context& context) {
+    require(context.is_gone() ? destroyed : driver().cuCtxPushCurrent_v2(context.object), "cuCtxPushCurrent");
+  }
   ~Current() {
     Object ignored = nullptr;
     driver().cuCtxPopCurrent_v2(&ignored);
@@ -29,8 +54,8 @@ class Current {
 
 // Gives something of a context back. If the device is lost, that is lost with it.
 template <class GiveBack>
-void with(Object context, GiveBack&& give_back) noexcept {
-  if (driver().cuCtxPushCurrent_v2(context) != 0) return;
+void with(const Context& context, GiveBack&& give_back) noexcept {
+  if (context.is_gone() || driver().cuCtxPushCurrent_v2(context.object) != 0) return;
   give_back();
   Object ignored = nullptr;
   driver().cuCtxPopCurrent_v2(&ignored);
@@ -38,13 +63,13 @@ void with(Object context, GiveBack&& give_back) noexcept {
 
 class Memory final : public graph::DeviceMemory {
  public:
-  Memory(Object context, Address address) : DeviceMemory(address), context_(context) {}
+  Memory(const Context& context, Address address) : DeviceMemory(address), context_(context) {}
   ~Memory() override {
     with(context_, [&] { driver().cuMemFree_v2(handle()); });
   }
 
  private:
-  Object context_;
+  Context context_;
 };
 
 // Error of a kernel for whose stack memory is missing. The driver reserves it for all threads that a device can run.
@@ -62,7 +87,8 @@ using Functions = std::array<Object, std::size(graph::kernel_names)>;
 class Queue final : public graph::DeviceQueue {
  public:
   // Over a stream of the caller's, or of its own.
-  Queue(std::shared_ptr<const void> owner, Object context, const Functions& functions, std::optional<Object> of_caller)
+  Queue(std::shared_ptr<const void> owner, const Context& context, const Functions& functions,
+        std::optional<Object> of_caller)
       : owner_(std::move(owner)), context_(context), functions_(functions), is_own_(!of_caller) {
     const Current here(context_);
     if (of_caller)
@@ -80,6 +106,7 @@ class Queue final : public graph::DeviceQueue {
     });
   }
 
+  void require_device() const override { const Current here(context_); }
   std::unique_ptr<graph::DeviceMemory> allocate(std::int64_t bytes) override {
     const Current here(context_);
     Address address = 0;
@@ -140,7 +167,8 @@ class Queue final : public graph::DeviceQueue {
   enum : int { begun, ended, flushed };  // the last run of a law, and all that was handed over
 
   std::shared_ptr<const void> owner_;  // of the functions
-  Object context_, stream_ = nullptr;
+  Context context_;
+  Object stream_ = nullptr;
   Functions functions_;
   bool is_own_;
   std::array<Object, 3> events_ = {};
@@ -148,7 +176,7 @@ class Queue final : public graph::DeviceQueue {
 
 class Program final : public graph::DeviceProgram, public std::enable_shared_from_this<Program> {
  public:
-  Program(Object context, const std::string& cubin) : context_(context) {
+  Program(const Context& context, const std::string& cubin) : context_(context) {
     const Current here(context_);
     require(driver().cuModuleLoadData(&module_, cubin.data()), "cuModuleLoadData");
     for (std::size_t i = 0; i < functions_.size(); ++i) {
@@ -167,7 +195,7 @@ class Program final : public graph::DeviceProgram, public std::enable_shared_fro
   std::unique_ptr<graph::DeviceQueue> queue_over(void* of_caller) const override {
     const Current here(context_);
     Object of_stream = nullptr;  // the current one of a default stream
-    if (driver().cuStreamGetCtx(of_caller, &of_stream) == 0 && of_stream != context_)
+    if (driver().cuStreamGetCtx(of_caller, &of_stream) == 0 && of_stream != context_.object)
       throw Error(NEML2_ERROR_ARGUMENT, "queue",
                   "The stream is of another device than the model, or of another context. Give a cudaStream_t of the "
                   "model's device, or NULL for the default stream.");
@@ -176,7 +204,8 @@ class Program final : public graph::DeviceProgram, public std::enable_shared_fro
   bool takes_addresses() const override { return true; }
 
  private:
-  Object context_, module_ = nullptr;
+  Context context_;
+  Object module_ = nullptr;
   Functions functions_ = {};
 };
 
@@ -186,13 +215,14 @@ class OneDevice final : public graph::OpenDevice {
     char name[256] = {};
     int major = 0, minor = 0;
     Size bytes = 0;
-    require(driver().cuDeviceGet(&device_, index), "cuDeviceGet");
-    require(driver().cuDeviceGetName(name, sizeof name, device_), "cuDeviceGetName");
-    require(driver().cuDeviceGetAttribute(&major, attribute_major, device_), "cuDeviceGetAttribute");
-    require(driver().cuDeviceGetAttribute(&minor, attribute_minor, device_), "cuDeviceGetAttribute");
-    require(driver().cuDeviceTotalMem_v2(&bytes, device_), "cuDeviceTotalMem");
+    int device = 0;
+    require(driver().cuDeviceGet(&device, index), "cuDeviceGet");
+    require(driver().cuDeviceGetName(name, sizeof name, device), "cuDeviceGetName");
+    require(driver().cuDeviceGetAttribute(&major, attribute_major, device), "cuDeviceGetAttribute");
+    require(driver().cuDeviceGetAttribute(&minor, attribute_minor, device), "cuDeviceGetAttribute");
+    require(driver().cuDeviceTotalMem_v2(&bytes, device), "cuDeviceTotalMem");
     require(driver().cuDriverGetVersion(&version_), "cuDriverGetVersion");
-    require(driver().cuDevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain");
+    context_ = primary_context(device);
     name_ = name;
     architecture_ = join("sm_", major, minor);
     memory_ = static_cast<std::int64_t>(bytes);
@@ -202,19 +232,15 @@ class OneDevice final : public graph::OpenDevice {
   std::string key() const override { return join("cuda ", version_, "\n", name_, "\n", compiler_key(architecture_)); }
   std::int64_t memory() const override { return memory_; }
   std::int64_t largest_piece() const override { return memory_; }
-  // Tells whether the context is gone since somebody has reset the device.
-  bool is_gone() const {
-    unsigned version = 0;
-    return driver().cuCtxGetApiVersion(context_, &version) != 0;
-  }
+  bool is_gone() const { return context_.is_gone(); }
   std::string compile(std::string_view text) const override { return cuda::compile(text, architecture_); }
   std::shared_ptr<const graph::DeviceProgram> load(const std::string& cubin) const override {
     return std::make_shared<const Program>(context_, cubin);
   }
 
  private:
-  int device_ = 0, version_ = 0;
-  Object context_ = nullptr;  // the one of all libraries of the process, kept for its life
+  int version_ = 0;
+  Context context_;  // the one of all libraries of the process, kept for its life
   std::string name_, architecture_;
   std::int64_t memory_ = 0;
 };

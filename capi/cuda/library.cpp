@@ -106,7 +106,7 @@ void require(Status status, const char* what) {
   // Faults of a kernel, which the context keeps: an address, a time limit, an assertion, an instruction (cuda.h). A
   // context that is gone was reset by someone.
   const bool lasts = status == 700 || status == 702 || status == 710 || (status >= 714 && status <= 719);
-  const bool is_gone = status == 201 || status == 709;
+  const bool is_gone = status == 201 || status == destroyed;
   throw Error(
       NEML2_ERROR_RUNTIME, "cuda",
       join("CUDA failed: ", what, ": ", words ? words : "an unknown error", " (error ", status, ").",

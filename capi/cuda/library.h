@@ -12,7 +12,14 @@ using Address = std::uint64_t;
 using Status = int;  // CUresult, nvrtcResult; 0 is success
 using Size = std::size_t;
 
-enum : int { attribute_major = 75, attribute_minor = 76, local_bytes = 3, out_of_memory = 2, non_blocking = 1 };
+enum : int {
+  attribute_major = 75,
+  attribute_minor = 76,
+  local_bytes = 3,
+  out_of_memory = 2,
+  destroyed = 709,
+  non_blocking = 1
+};
 
 // Functions of the driver and of the compiler, each with the type of its result and arguments.
 #define NEML2_CUDA_FUNCTIONS(FUNCTION)                                                                          \
@@ -25,9 +32,10 @@ enum : int { attribute_major = 75, attribute_minor = 76, local_bytes = 3, out_of
   FUNCTION(cuDeviceGetAttribute, Status(int*, int, int))                                                        \
   FUNCTION(cuDeviceTotalMem_v2, Status(Size*, int))                                                             \
   FUNCTION(cuDevicePrimaryCtxRetain, Status(Object*, int))                                                      \
+  FUNCTION(cuDevicePrimaryCtxGetState, Status(int, unsigned*, int*))                                            \
   FUNCTION(cuCtxPushCurrent_v2, Status(Object))                                                                 \
   FUNCTION(cuCtxPopCurrent_v2, Status(Object*))                                                                 \
-  FUNCTION(cuCtxGetApiVersion, Status(Object, unsigned*))                                                       \
+  FUNCTION(cuCtxGetId, Status(Object, unsigned long long*))                                                     \
   FUNCTION(cuStreamGetCtx, Status(Object, Object*))                                                             \
   FUNCTION(cuModuleLoadData, Status(Object*, const void*))                                                      \
   FUNCTION(cuModuleUnload, Status(Object))                                                                      \

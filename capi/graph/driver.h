@@ -50,6 +50,8 @@ class DeviceQueue {
  public:
   virtual ~DeviceQueue() = default;
 
+  // Throws if somebody has reset the device: memory of allocate_on_host() is then gone, too.
+  virtual void require_device() const {}
   virtual std::unique_ptr<DeviceMemory> allocate(std::int64_t bytes) = 0;
   // Memory of the host that the device copies from and to without a detour.
   virtual std::shared_ptr<void> allocate_on_host(std::int64_t bytes) = 0;

@@ -65,11 +65,11 @@ again = Model(sys.argv[1], device="cuda:0")
 np.testing.assert_array_equal(again.forward(inputs)["stress"], expected)
 print("told")
 """
-#: The stack of Chaboche's tangent takes some kilobytes for each thread.
+#: The stack of Chaboche's tangent takes some kilobytes for each thread: 200 MB on an H100.
 FULL = """
 import torch
 free, _ = torch.cuda.mem_get_info()
-held = torch.empty(free - (1 << 29), dtype=torch.uint8, device="cuda")
+held = torch.empty(free - (1 << 27), dtype=torch.uint8, device="cuda")
 assert "bytes for each thread that it can run" in fails(lambda: there.jacobian(inputs))
 del held
 torch.cuda.empty_cache()
