@@ -166,6 +166,7 @@ struct Chain {
   At solved = nowhere;        // room for the solutions, if the kernel of the Newton step keeps its factors
   List<Move> unpack = {};     // what follows for unknowns that stand in pieces
   std::int64_t count = 0;
+  bool is_of_scalars = false;    // the columns are the same for any unknowns and tensors
   DirectionsInParts parts = {};  // if the increment of the system may be cut
 };
 
@@ -173,6 +174,7 @@ struct Chain {
 struct Step {
   List<Move> begin = {};
   Run run;
+  Run values;  // of a forward one, the same without derivatives, if these are the same for any tensors; else without a kernel
   std::int64_t passes = 1;
   Move feedback = {};  // between two passes
   List<Move> pack = {}, guess = {};
@@ -198,6 +200,7 @@ struct Free {
   Rows condensed = {};                            // the same, among the derivatives that the caller asks for
   std::int64_t shears = 0;                        // there, the first direction of the free shears
   List<Move> pack = {};                           // of the step of an implicit segment: what follows from them
+  bool moves_scalars = false;                     // there
   At right = nowhere;  // of an implicit segment: the derivative of its residual by them, (unknowns, count)
 };
 

@@ -127,11 +127,11 @@ class Chains {
   void push_in_parts(const Plan& plan, std::size_t i, const std::map<std::string, Direction>& made, Pushed& pushed);
 
   // Finds the column of an operator for each direction, if there is one for each, and it is all that the direction has.
-  static void find_columns(const Implicit& system, std::int64_t count, Pushed& pushed);
+  void find_columns(const Implicit& system, std::int64_t count, Pushed& pushed) const;
 
   // The directions of the unknowns of a system, side by side in its room until they are solved for.
-  static void push_through(const Links& links, const std::map<std::string, At>& rooms, std::int64_t count,
-                           Pushed& pushed, std::map<std::string, Direction>& made);
+  void push_through(const Links& links, const std::map<std::string, At>& rooms, std::int64_t count, Pushed& pushed,
+                    std::map<std::string, Direction>& made) const;
   void add_blocks(const By& by, const model::Bindings& arrays);
   At block_of(const artifact::Pair& pair) const;
   static Direction direction_of(const std::string& name, const std::map<std::string, Direction>& directions) {

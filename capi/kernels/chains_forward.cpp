@@ -108,7 +108,7 @@ void Chains::push_in_parts(const Plan& plan, std::size_t i, const std::map<std::
                         list(pushed.of_parts), list(pushed.states),  rooms.at("").own};
 }
 
-void Chains::find_columns(const Implicit& system, std::int64_t count, Pushed& pushed) {
+void Chains::find_columns(const Implicit& system, std::int64_t count, Pushed& pushed) const {
   std::vector<Column> columns(static_cast<std::size_t>(count));
   std::int64_t found = 0;
   for (const Product& product : pushed.products) {
@@ -120,10 +120,13 @@ void Chains::find_columns(const Implicit& system, std::int64_t count, Pushed& pu
   if (!has_all || found != count) return;
   pushed.columns = std::move(columns);
   pushed.chain.columns = list(pushed.columns);
+  pushed.chain.is_of_scalars = std::ranges::all_of(pushed.columns, [&](const Column& column) {
+    return layout_.is_of_scalars(column.at, column.stride, system.unknowns);
+  });
 }
 
 void Chains::push_through(const Links& links, const std::map<std::string, At>& rooms, std::int64_t count,
-                          Pushed& pushed, std::map<std::string, Direction>& made) {
+                          Pushed& pushed, std::map<std::string, Direction>& made) const {
   const At room = rooms.at("");
   for (const Part& part : links.unknowns) {
     Direction& direction = made[part.name];

@@ -27,9 +27,10 @@ class ChainsInLanes {
   void derive(const Chain& chain) const { derive(chain, assemble(chain)); }
   void derive(const Chain& chain, const List<Product>& products) const { derive(chain, assemble(chain, products)); }
 
-  // Derives by all directions but [begin, end). Returns whether these have been solved for, too.
-  bool derive_but(const Chain& chain, std::int64_t begin, std::int64_t end) const {
-    const Right right = assemble(chain);
+  // Derives by all directions but [begin, end). Returns whether these have been solved for, too. Operators need not be called if
+  // what they return is there.
+  bool derive_but(const Chain& chain, std::int64_t begin, std::int64_t end, bool has_columns) const {
+    const Right right = has_columns ? right_of(chain) : assemble(chain);
     bool all = true;
     if (chain.system && chain.count > 0) {
       take_solution(chain);

@@ -46,6 +46,7 @@ Condenser::Condenser(const Condensation& of, const Boundary& boundary, Places in
     for (const Move& move : step.pack)
       if (!is_fixed(move.from)) pack.push_back(move);
     free_.pack = layout.memory.keep(pack);
+    free_.moves_scalars = std::ranges::any_of(pack, [](const Move& move) { return move.components == 1; });
   }
   free_.derivative = chains->add_free(of, free_.first, free_.count);
 }

@@ -229,6 +229,11 @@ void Folder::take(const neml2_kernel_set& set, const artifact::Field& document, 
       continue;
     }
     kernels_[package] = kernel;
+    auto& of_scalars = of_scalars_[package];
+    for (const artifact::Field& output : entry["outputs"].list()) {
+      const auto found = output.find("of_scalars");
+      of_scalars.push_back(found ? found->each(&artifact::Field::integer) : std::vector<std::int64_t>());
+    }
     if (!alone) continue;
     const Arrays& arrays = arrays_[package] = {arrays_of(entry["inputs"]), arrays_of(entry["outputs"])};
     if (!are_those_of(arrays, *kernel))

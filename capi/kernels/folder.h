@@ -42,6 +42,12 @@ class Folder {
   // Returns the arrays of a kernel that is there, in a folder that was opened alone.
   const Arrays& arrays(const std::string& package) const { return arrays_.at(package); }
 
+  // Returns the components of each output of a kernel that are computed of scalars alone: they are the same for any unknowns
+  // and tensors. Artifacts of before have none.
+  const std::vector<std::vector<std::int64_t>>& of_scalars(const std::string& package) const {
+    return of_scalars_.at(package);
+  }
+
   // What the objects were built for: "x86-64-v3".
   const std::string& target() const { return target_; }
   DType real() const { return real_; }
@@ -66,7 +72,8 @@ class Folder {
   DType real_ = DType::float64;
   std::map<std::string, const neml2_kernel*> kernels_;  // by package
   std::map<std::string, Arrays> arrays_;
-  std::map<std::string, std::string> missing_;  // why a package has none
+  std::map<std::string, std::vector<std::vector<std::int64_t>>> of_scalars_;  // by package
+  std::map<std::string, std::string> missing_;                                // why a package has none
   std::unique_ptr<const Folder> narrower_;
 };
 

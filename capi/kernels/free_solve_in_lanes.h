@@ -65,6 +65,10 @@ class FreeSolve {
   }
 
   void evaluate(const Step& step, std::int64_t i) {
+    if (i > 0 && step.values.kernel) {
+      scratch_.prepare(step.values);
+      return scratch_.call(step.values);
+    }
     if (i == 0 || !step.implicit) scratch_.run_forward(step);
     if (!step.implicit) return;
     scratch_.copy(i == 0 ? step.pack : walk_.free.pack);
@@ -131,11 +135,16 @@ class FreeSolve {
   void derive(const Step& step, std::int64_t from, std::int64_t to) {
     const Chain& chain = *step.of_free;
     if (!step.implicit || !chain.system) return chains_.derive(chain);
-    if (from == 0 && any(is_stale_)) renew(chain);
+    if (from == 0 && any(is_stale_) && !has_columns(chain)) renew(chain);
     is_new_ = false;
     if (from > 0 && has_all_) return;
     has_all_ = chains_.solve(chain, right_, from, to);
     scratch_.copy(chain.unpack);
+  }
+
+  // Tells whether operators have returned what they would return again for any unknowns and free components.
+  bool has_columns(const Chain& chain) const {
+    return right_.count > 0 && chain.is_of_scalars && !walk_.free.moves_scalars;
   }
 
   // Computes the derivative of a residual by the free components again, in lanes in which it is not good enough. It stays in
@@ -173,7 +182,7 @@ class FreeSolve {
         scratch_.call(step.implicit->system);
         has_factors_ = false;
       }
-      if (step.chain) has_all &= chains_.derive_but(*step.chain, begin, end);
+      if (step.chain) has_all &= chains_.derive_but(*step.chain, begin, end, has_columns(*step.chain));
     }
     const bool with_shears = free.needs_shears(walk_.condensed);
     if (with_shears && !has_all)

@@ -21,6 +21,30 @@ const Place& Layout::found(const std::map<std::string, Place>& places, const std
   return it->second;
 }
 
+bool Layout::is_of_scalars(At at, std::int64_t stride, std::int64_t rows, std::int64_t columns) const {
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < columns; ++c) {
+      const auto place = static_cast<std::size_t>(at + r * stride + c);
+      if (place >= of_scalars_.size() || !of_scalars_[place]) return false;
+    }
+  return true;
+}
+
+void Layout::note_of_scalars(const std::string& package, const Places& outputs) {
+  const neml2_kernel& kernel = folder_.find(package);
+  const auto& of_scalars = folder_.of_scalars(package);
+  of_scalars_.resize(static_cast<std::size_t>(size_));
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].sparse) continue;
+    const auto first = of_scalars_.begin() + outputs[i].at;
+    if (const signed char* const structure = kernel.outputs[i].structure)
+      for (std::int64_t c = 0; c < outputs[i].components; ++c) first[c] = structure[c] != 0;
+    if (i >= of_scalars.size()) continue;
+    for (const std::int64_t c : of_scalars[i])
+      if (c >= 0 && c < outputs[i].components) first[c] = true;
+  }
+}
+
 Run Layout::run_of(const std::string& package, const Places& inputs, Places& outputs) {
   const neml2_kernel& kernel = folder_.find(package);
   if (kernel.lanes != functions_.lanes || kernel.real_size != functions_.real_size)
@@ -35,6 +59,7 @@ Run Layout::run_of(const std::string& package, const Places& inputs, Places& out
   };
   check(kernel.inputs, kernel.input_count, inputs);
   check(kernel.outputs, kernel.output_count, outputs);
+  note_of_scalars(package, outputs);
   Places all = inputs;
   all.insert(all.end(), outputs.begin(), outputs.end());
   all.push_back(place(kernel.kept));
@@ -62,7 +87,15 @@ void Layout::add(const artifact::ForwardSegment& segment) {
   if (made.size() != count + (by_values ? segment.pairs.size() : 0))
     refuse(graph.package, "its kernel returns other arrays");
   for (std::size_t i = 0; i < count; ++i) values[graph.outputs[i]] = made[i];
-  if (by_values) add_pairs(segment.pairs, made, count, false);
+  if (by_values) {
+    add_pairs(segment.pairs, made, count, false);
+    const bool are_same = std::ranges::all_of(
+        made.begin() + static_cast<std::ptrdiff_t>(count), made.end(),
+        [&](const Place& block) { return !block.sparse && is_of_scalars(block.at, 0, 1, block.components); });
+    made.resize(count);
+    // What a later segment is given of scalars may follow from tensors.
+    if (are_same && steps.empty() && folder_.has(graph.package)) step.values = run_of(graph.package, given, made);
+  }
   if (asked_.by_parameters && !segment.parameter_jacobian_package.empty()) {
     Places blocks;
     links.back().operators.push_back(run_of(segment.parameter_jacobian_package, given, blocks));

@@ -90,6 +90,9 @@ class Layout {
     return std::clamp<std::int64_t>(most_bytes / std::max<std::int64_t>(size_ * bytes(), 1), 1, most);
   }
 
+  // Tells whether kernels write the same into a matrix for any unknowns and tensors: constants, and what is computed of scalars.
+  bool is_of_scalars(At at, std::int64_t stride, std::int64_t rows, std::int64_t columns = 1) const;
+
   Memory memory;
   std::map<std::string, Place> values, parameters;
   Places iterates;                   // by unknown: the last of them
@@ -109,6 +112,9 @@ class Layout {
   std::int64_t bytes() const { return functions_.lanes * functions_.real_size; }  // of a vector
 
   static const Place& found(const std::map<std::string, Place>& places, const std::string& name, const char* otherwise);
+
+  // Notes what is the same for any unknowns and tensors.
+  void note_of_scalars(const std::string& package, const Places& outputs);
 
   // A kernel that is called with these arrays, if their sizes are what it takes and returns. Outputs that have no place
   // yet get one.
@@ -166,6 +172,7 @@ class Layout {
   std::int64_t size_ = 0;        // of the scratch
   std::int64_t operations_ = 0;  // of an iteration
   std::vector<Arrays> arrays_ = {};
+  std::vector<bool> of_scalars_;  // by place
 };
 
 }  // namespace neml2_capi::kernels

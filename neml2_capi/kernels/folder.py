@@ -26,7 +26,7 @@ from neml2_capi._ffi.refusals import Refusal
 from neml2_capi.artifact.lock import locked
 from neml2_capi.kernels.prepare import prepared_kernels
 from neml2_capi.kernels.program import Array, Program, no_search_for_cycles
-from neml2_capi.kernels.tables import kernel_set, stored, structure
+from neml2_capi.kernels.tables import kernel_set, of_scalars, stored, structure
 
 #: Of kernels.json.
 VERSION = 1
@@ -56,7 +56,13 @@ _FORM: Json = {
             "real": str,
             "inputs": [{**_ARRAY, "changes": bool}],
             "outputs": [
-                {**_ARRAY, "zeros": [int], "constants": {str: str}, "stored": (int, MAYBE)}
+                {
+                    **_ARRAY,
+                    "zeros": [int],
+                    "constants": {str: str},
+                    "of_scalars": (list, MAYBE),
+                    "stored": (int, MAYBE),
+                }
             ],
         }
     ],
@@ -208,13 +214,14 @@ def _array(array: Array) -> Json:
 
 
 def _constants(program: Program, output: int) -> Json:
-    """The components that are stored and zero, and those that are another constant.
+    """The components that are stored and zero, another constant, or computed of scalars alone.
 
     If zeros are not stored, how many components are.
     """
     kinds = list(zip(structure(program, output), stored(program, output), strict=True))
     values = {str(i): str(program.steps[place][2]) for kind, (i, place) in kinds if kind == 2}
     told: Json = {"zeros": [i for kind, (i, _) in kinds if kind == 1], "constants": values}
+    told["of_scalars"] = of_scalars(program, output)
     if program.outputs[output].stored is not None:
         told["stored"] = len(kinds)
     return told

@@ -30,6 +30,27 @@ def structure(program: Program, output: int) -> list[int]:
     return found
 
 
+def of_scalars(program: Program, output: int) -> list[int]:
+    """The components of an output that are computed of scalars alone, none of them an unknown.
+
+    They are the same for any strain.
+    """
+    known: list[bool] = []
+    for name, arguments, data in program.steps:
+        if name == "variable":
+            array, component = program.inputs[data[0]], data[1]
+            sizes = [p.components for p in array.parts if 0 <= component - p.offset < p.components]
+            size = sizes[0] if sizes else array.components
+            known.append(size == 1 and not array.name.startswith("unknowns"))
+        else:
+            known.append(all(known[place] for place in arguments))
+    return [
+        i
+        for i, place in stored(program, output)
+        if known[place] and program.steps[place][0] != "constant"
+    ]
+
+
 def stored(program: Program, output: int) -> list[tuple[int, int]]:
     """The components of an output that are stored, and their steps."""
     places = program.results[output]

@@ -88,6 +88,7 @@ def test_metadata_tells_what_there_is(folder: Path) -> None:
     assert [array["name"] for array in two["inputs"]] == ["stress~1", "slip"]
     assert [array["changes"] for array in two["inputs"]] == [False, True]
     assert one["outputs"][0]["zeros"] == [21]
+    assert one["outputs"][0]["of_scalars"] == []
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8])

@@ -16,10 +16,11 @@ import pytest
 from neml2_capi.kernels import folding
 from neml2_capi.kernels.emit import source
 from neml2_capi.kernels.evaluate import evaluate
-from neml2_capi.kernels.program import Array, Program, live, program_of
+from neml2_capi.kernels.program import Array, Part, Program, live, program_of
 from neml2_capi.kernels.scalar import Node, Scalars, constant_of
 from neml2_capi.kernels.schedule import scheduled
 from neml2_capi.kernels.simplify import simplified
+from neml2_capi.kernels.tables import of_scalars
 
 pytestmark = pytest.mark.numbers
 
@@ -63,6 +64,19 @@ def test_equal_expressions_are_one_node(s: Scalars) -> None:
     assert s.mul(s.mul(a, b), s.constant(2)) is s.mul(s.constant(2), s.mul(b, a))
     assert s.sub(a, b) is s.neg(s.sub(b, a))
     assert s.div(s.neg(a), b) is s.neg(s.div(a, b))
+
+
+def test_what_is_computed_of_scalars_alone_is_told(s: Scalars) -> None:
+    parts = (Part("strain", 0, 6), Part("t", 6, 1), Part("t~1", 7, 1))
+    arrays = [Array("unknowns", (1,)), Array("givens", (8,), parts=parts), Array("E", ())]
+    unknown, strain, t, before, E = (
+        s.variable(*at) for at in ((0, 0), (1, 0), (1, 6), (1, 7), (2, 0))
+    )
+    step = s.sub(t, before)
+    chosen = s.where(s.gt(strain, t), E, step)
+    results = [s.mul(E, step), s.mul(strain, step), s.constant(3), s.add(unknown, E), chosen, E]
+    program = program_of(arrays, [Array("d", (len(results),))], [results])
+    assert of_scalars(program, 0) == [0, 5]
 
 
 def test_structural_zeros_vanish(s: Scalars) -> None:
