@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neml2_capi._ffi.kinds import alike
+from neml2_capi._ffi.labels import Array, Label
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import Array, Label
 from neml2_capi.driver.arguments import check_is_model, wrong
 from neml2_capi.driver.control import UNIAXIAL
 from neml2_capi.driver.forces import Table, as_array, clock, requires_gradient, typed

@@ -37,9 +37,9 @@ except ModuleNotFoundError as error:
     ) from error
 
 from neml2_capi._ffi.errors import FatalError, check
+from neml2_capi._ffi.labels import common_batch
 from neml2_capi._ffi.library import ffi, lib
 from neml2_capi._ffi.logs import drain, listening
-from neml2_capi._ffi.tensor import common_batch
 from neml2_capi._ffi.variables import Variable, variable_of
 from neml2_capi.model.model import Model
 

@@ -24,9 +24,11 @@ import numpy as np
 from neml2_capi._ffi.errors import Error, FatalError, check, remember_cause
 from neml2_capi._ffi.handle import owned
 from neml2_capi._ffi.inspection import counted, inspected
+from neml2_capi._ffi.labels import Array, Label
 from neml2_capi._ffi.library import ffi, lib, text
 from neml2_capi._ffi.strings import c_string
-from neml2_capi._ffi.tensor import Array, Label, as_numpy, wrap
+from neml2_capi._ffi.tensor import wrap
+from neml2_capi._ffi.views import as_numpy
 
 __all__ = ["operator", "register_operator", "unregister_operator"]
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from neml2_capi._ffi.dtypes import lossless
 from neml2_capi._ffi.handle import owned
 from neml2_capi._ffi.kinds import Kinds
+from neml2_capi._ffi.labels import Label
 from neml2_capi._ffi.library import ffi, lib
-from neml2_capi._ffi.tensor import Label, lossless, wrap
+from neml2_capi._ffi.tensor import wrap
 
 _HANDLES = ffi.typeof("neml2_tensor *[]")
 

@@ -10,8 +10,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from neml2_capi._ffi.labels import Label
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import Label, Tensor, as_numpy, as_torch, is_torch
+from neml2_capi._ffi.tensor import Tensor, is_torch
+from neml2_capi._ffi.views import as_numpy, as_torch
 
 _PLAIN = (np.ndarray, Tensor, int, float, list, tuple)
 

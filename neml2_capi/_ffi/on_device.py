@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neml2_capi._ffi.errors import check
+from neml2_capi._ffi.labels import Array, Label
 from neml2_capi._ffi.library import ffi, lib
-from neml2_capi._ffi.tensor import Array, Label, is_torch, require_dense
+from neml2_capi._ffi.tensor import is_torch, require_dense
 
 Shape = tuple[int, ...]
 

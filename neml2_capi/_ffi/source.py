@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from neml2_capi._ffi.dtypes import dtype_code
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.inspection import (
     device_code,
@@ -17,7 +18,6 @@ from neml2_capi._ffi.inspection import (
 )
 from neml2_capi._ffi.library import ffi, lib
 from neml2_capi._ffi.strings import c_string
-from neml2_capi._ffi.tensor import dtype_code
 
 
 def native_source(

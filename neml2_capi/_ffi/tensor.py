@@ -2,101 +2,31 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from neml2_capi._ffi.errors import FatalError, check
+from neml2_capi._ffi.dtypes import CODES, DTYPE_NAMES, dtype_code, torch_codes
+from neml2_capi._ffi.errors import check
 from neml2_capi._ffi.handle import Handle, owned
+from neml2_capi._ffi.labels import Array, Label
 from neml2_capi._ffi.library import ffi, lib
-
-Array = NDArray[Any]
-
-#: Element types by the codes of neml2_capi.h.
-DTYPE_NAMES: dict[int, str] = {
-    lib.NEML2_FLOAT64: "float64",
-    lib.NEML2_FLOAT32: "float32",
-    lib.NEML2_INT64: "int64",
-    lib.NEML2_INT32: "int32",
-    lib.NEML2_INT16: "int16",
-    lib.NEML2_INT8: "int8",
-    lib.NEML2_UINT8: "uint8",
-    lib.NEML2_BOOL: "bool",
-    lib.NEML2_FLOAT16: "float16",
-    lib.NEML2_BFLOAT16: "bfloat16",
-}
-
-# numpy has no bfloat16. Types of the other byte order are not equal to these, and so not found.
-_NUMPY = {code: np.dtype(name) for code, name in DTYPE_NAMES.items() if name != "bfloat16"}
-#: The codes of numpy types.
-CODES = {dtype: code for code, dtype in _NUMPY.items()}
+from neml2_capi._ffi.views import (
+    as_numpy,
+    as_torch,
+    device_of,
+    device_text,
+    is_on_host,
+    is_read_only,
+    layout,
+)
 
 # The devices of DLPack whose memory the processor reads: CPU, CUDA host, ROCm host, CUDA managed.
 _HOST = (1, 3, 11, 13)
 
-_INTPTR = ffi.typeof("intptr_t")
-_INFO = ffi.typeof("neml2_tensor_info *")
-_SIZE = {"size": ffi.sizeof("neml2_tensor_info")}
-_BYTES = ffi.typeof("char *")
 _VOID = ffi.typeof("void *")
-
-
-@cache
-def _bfloat16() -> np.dtype[Any] | None:
-    """Return the type that ml_dtypes adds to numpy, if it is installed."""
-    try:
-        dtype: np.dtype[Any] = np.dtype(importlib.import_module("ml_dtypes").bfloat16)
-    except ImportError:
-        return None
-    return dtype
-
-
-def _numpy_type(code: int) -> np.dtype[Any] | None:
-    return _NUMPY.get(code) or _bfloat16()
-
-
-class Label(NamedTuple):
-    """Purpose of an array, to name it in an error."""
-
-    kind: str
-    name: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.name!r}" if self.name else f"the {self.kind}"
-
-    def refuse(self, reason: str, status: int) -> FatalError:
-        return FatalError(f"{self} {reason}", status, self.name)
-
-    def batch_of(self, shape: Sequence[int], point: tuple[int, ...]) -> tuple[int, ...]:
-        """The batch axes of a shape; FatalError unless it ends with the shape of a point."""
-        split = max(len(shape) - len(point), 0)
-        if tuple(shape[split:]) != point:
-            raise self.refuse(
-                f"has the shape {tuple(shape)}; expected batch axes and then {point}",
-                lib.NEML2_ERROR_SHAPE,
-            )
-        return tuple(shape[:split])
-
-
-def common_batch(
-    batches: Iterable[tuple[Label, tuple[int, ...]]], batch: tuple[int, ...] = ()
-) -> tuple[int, ...]:
-    """Broadcast `batch` and these; FatalError names the first that does not."""
-    for label, own in batches:
-        try:
-            batch = np.broadcast_shapes(batch, own)
-        except ValueError:
-            raise label.refuse(
-                f"has the batch {own}, which does not broadcast with the batch {batch} of those "
-                "before it",
-                lib.NEML2_ERROR_SHAPE,
-            ) from None
-    return batch
 
 
 class Tensor(Handle):
@@ -204,7 +134,7 @@ class Tensor(Handle):
             writes: the memory of a read-only numpy array is copied.
         """
         tensor = as_torch(self._open(), self._source)
-        return tensor.clone() if _is_read_only(self._source) else tensor
+        return tensor.clone() if is_read_only(self._source) else tensor
 
     def close(self) -> None:
         """Free the handle. Arrays over its memory stay valid."""
@@ -251,35 +181,6 @@ def carries_gradient(value: Any) -> bool:
     if not is_torch(value) or not value.requires_grad:
         return False
     return bool(sys.modules["torch"].is_grad_enabled())
-
-
-def dtype_code(name: str) -> int:
-    """The code of an element type."""
-    for code, known in DTYPE_NAMES.items():
-        if known == name:
-            return code
-    raise FatalError(
-        f"unknown element type {name!r}; there are: {', '.join(DTYPE_NAMES.values())}",
-        lib.NEML2_ERROR_DTYPE,
-        str(name),
-    )
-
-
-# ------------------------------------------------------------------------------------------------
-# In
-# ------------------------------------------------------------------------------------------------
-
-
-def lossless(value: Any, dtype: str) -> Any:
-    """Integers, or one number of numpy, in the element type `dtype` if that keeps values."""
-    if not isinstance(value, (np.ndarray, np.generic)) or value.dtype == dtype:
-        return value
-    if value.dtype.kind not in ("iuf" if value.ndim == 0 else "iu"):
-        return value
-    converted = np.asarray(value).astype(dtype)
-    back = converted.astype(value.dtype)
-    same = np.array_equal(back, value, equal_nan=value.dtype.kind == "f")
-    return converted if same else value
 
 
 def wrap(out: Any, value: Any, label: Label, dtype: str) -> Any:
@@ -406,7 +307,7 @@ def require_dense(tensor: Any, label: Label) -> None:
 def _wrap_torch(out: Any, tensor: Any, label: Label) -> Any:
     torch = sys.modules["torch"]
     require_dense(tensor, label)
-    code = _torch_codes(torch).get(tensor.dtype)
+    code = torch_codes(torch).get(tensor.dtype)
     if code is None:
         real = "; pass its real part, tensor.real" if tensor.is_complex() else ""
         raise label.refuse(
@@ -425,134 +326,3 @@ def _wrap_torch(out: Any, tensor: Any, label: Label) -> Any:
     )
     check(status)
     return tensor
-
-
-@cache
-def _torch_codes(torch: Any) -> Mapping[Any, int]:
-    return {getattr(torch, name): code for code, name in DTYPE_NAMES.items()}
-
-
-# ------------------------------------------------------------------------------------------------
-# Out
-# ------------------------------------------------------------------------------------------------
-
-
-class Layout(NamedTuple):
-    """Place of the elements of a tensor."""
-
-    code: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]  # in elements; never negative
-    address: int
-
-    @property
-    def itemsize(self) -> int:
-        dtype = _NUMPY.get(self.code)  # all but bfloat16
-        return 2 if dtype is None else dtype.itemsize
-
-    @property
-    def memory(self) -> range:
-        """The addresses that the elements cover."""
-        if 0 in self.shape:
-            return range(0)
-        last = sum((n - 1) * stride for n, stride in zip(self.shape, self.strides, strict=True))
-        return range(self.address, self.address + (last + 1) * self.itemsize)
-
-
-def layout(owner: Any) -> Layout:
-    """The layout of the tensor of `owner`."""
-    info = _inspected(owner)
-    shape, strides = ffi.unpack(info.shape, info.ndim), ffi.unpack(info.strides, info.ndim)
-    return Layout(info.dtype, tuple(shape), tuple(strides), int(ffi.cast(_INTPTR, info.data)))
-
-
-def device_of(owner: Any) -> tuple[int, int]:
-    """The device of the tensor of `owner`, by the numbers of DLPack."""
-    info = _inspected(owner)
-    return info.device, info.device_index
-
-
-def _inspected(owner: Any) -> Any:
-    info = ffi.new(_INFO, _SIZE)
-    check(lib.neml2_tensor_inspect(info, owner[0]))
-    return info
-
-
-def is_on_host(owner: Any) -> bool:
-    """Tell whether the processor reads the memory of the tensor of `owner`."""
-    return bool(device_of(owner)[0] == lib.NEML2_DEVICE_CPU)
-
-
-def device_text(device: tuple[int, int]) -> str:
-    """ "cpu", "cuda:0", "opencl:0" """
-    family = {lib.NEML2_DEVICE_CUDA: "cuda", lib.NEML2_DEVICE_OPENCL: "opencl"}.get(device[0])
-    return f"{family}:{device[1]}" if family else "cpu"
-
-
-def on_host(owner: Any) -> Array:
-    """The values of the tensor of `owner`, which come to the processor if they are elsewhere."""
-    if is_on_host(owner):
-        return as_numpy(owner)
-    array: Array = as_torch(owner).cpu().numpy()
-    return array
-
-
-def as_numpy(owner: Any, source: Any = None) -> Array:
-    """A numpy array over the tensor of `owner`; it keeps `owner` and `source` alive."""
-    if not is_on_host(owner):
-        raise FatalError(
-            f"numpy has no arrays on {device_text(device_of(owner))}: ask for a torch tensor",
-            lib.NEML2_ERROR_UNSUPPORTED,
-        )
-    where = layout(owner)
-    dtype = _numpy_type(where.code)
-    if dtype is None:
-        raise FatalError(
-            f"numpy has no element type {DTYPE_NAMES[where.code]}: ask for a torch tensor (results "
-            "are, where the inputs are), or install ml_dtypes, which adds it to numpy",
-            lib.NEML2_ERROR_DTYPE,
-        )
-    array = _view(where, dtype, (owner, source))
-    if _is_read_only(source):
-        array.flags.writeable = False
-    return array
-
-
-def taken(owner: Any, source: Any, label: Label, dtype: str) -> Array:
-    """A numpy array over an argument that must be of `dtype`, or can become it."""
-    if layout(owner).code == lib.NEML2_BFLOAT16 and dtype != "bfloat16":
-        raise label.refuse(
-            f"must be {dtype}; got bfloat16. Convert it first", lib.NEML2_ERROR_DTYPE
-        )
-    return as_numpy(owner, source)
-
-
-def as_torch(owner: Any, source: Any = None) -> Any:
-    """A torch tensor over the tensor of `owner`; it keeps `owner` and `source` alive."""
-    import torch
-
-    if not is_on_host(owner):
-        from neml2_capi._ffi import dlpack
-
-        return torch.from_dlpack(dlpack.capsule(owner))
-    where = layout(owner)
-    dtype = _NUMPY.get(where.code)
-    if dtype is None:  # bfloat16 travels as the integers that have its bits
-        bits = _view(where, np.dtype("int16"), (owner, source))
-        return torch.from_numpy(bits).view(torch.bfloat16)
-    return torch.from_numpy(_view(where, dtype, (owner, source)))
-
-
-def _is_read_only(source: Any) -> bool:
-    return isinstance(source, np.ndarray) and not source.flags.writeable
-
-
-def _view(where: Layout, dtype: np.dtype[Any], held: Any) -> Array:
-    memory = where.memory
-    if not memory:
-        return np.empty(where.shape, dtype)
-    # The array keeps the buffer, the buffer its pointer, and the pointer's destructor what is held.
-    start = ffi.gc(ffi.cast(_BYTES, memory.start), lambda _, held=held: None)
-    strides = [stride * dtype.itemsize for stride in where.strides]
-    array: Array = np.ndarray(where.shape, dtype, ffi.buffer(start, len(memory)), strides=strides)
-    return array

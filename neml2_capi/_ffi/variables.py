@@ -8,10 +8,11 @@ from typing import Any, overload
 
 import numpy as np
 
+from neml2_capi._ffi.dtypes import DTYPE_NAMES
 from neml2_capi._ffi.errors import unknown_name
 from neml2_capi._ffi.inspection import counted, inspected
+from neml2_capi._ffi.labels import Label
 from neml2_capi._ffi.library import lib, text
-from neml2_capi._ffi.tensor import DTYPE_NAMES, Label
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from neml2_capi._ffi.errors import FatalError, unknown_name
+from neml2_capi._ffi.labels import Array, Label
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import Array, Label
 from neml2_capi.driver.forces import Force, Function, Parts
 from neml2_capi.driver.history import History
 from neml2_capi.driver.linearized import Column

@@ -10,9 +10,9 @@ import numpy as np
 
 from neml2_capi._ffi.errors import check, last_message
 from neml2_capi._ffi.handle import Handle
+from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.library import ffi, lib
 from neml2_capi._ffi.logs import drain, listening
-from neml2_capi._ffi.tensor import Array
 from neml2_capi.driver.forces import Force, Table, write, write_ends
 from neml2_capi.driver.increment import Increment
 from neml2_capi.driver.record import Record

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.outside import require_outside
-from neml2_capi._ffi.tensor import Array
 from neml2_capi.driver.arguments import file_name, wrong
 from neml2_capi.driver.forces import Force, Table
 from neml2_capi.driver.given import Given

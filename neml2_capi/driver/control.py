@@ -10,8 +10,8 @@ import numpy as np
 
 from neml2_capi._ffi.components import components
 from neml2_capi._ffi.errors import ConvergenceError, FatalError, unknown_name
+from neml2_capi._ffi.labels import Array, Label
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import Array, Label
 from neml2_capi.driver.forces import Force, Table, parts_of, typed
 
 if TYPE_CHECKING:

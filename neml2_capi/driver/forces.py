@@ -11,16 +11,10 @@ from neml2_capi._ffi.components import components
 from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.handle import owned
 from neml2_capi._ffi.kinds import Kind, kind_of
+from neml2_capi._ffi.labels import Array, Label, common_batch
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import (
-    Array,
-    Label,
-    Tensor,
-    carries_gradient,
-    common_batch,
-    taken,
-    wrap,
-)
+from neml2_capi._ffi.tensor import Tensor, carries_gradient, wrap
+from neml2_capi._ffi.views import taken
 
 if TYPE_CHECKING:
     from neml2_capi._ffi.variables import Variable

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from neml2_capi._ffi import tensor
+from neml2_capi._ffi import labels
 from neml2_capi._ffi.errors import unknown_name
 from neml2_capi._ffi.kinds import Kind, kind_of
-from neml2_capi._ffi.tensor import Array, Label
+from neml2_capi._ffi.labels import Array, Label
 from neml2_capi.driver.forces import Force, Shape, as_array, typed, write
 from neml2_capi.driver.series import Roles
 from neml2_capi.model.evaluation import check_mapping
@@ -83,7 +83,7 @@ def common_batch(
         label = Label("parameter", variable.name)
         batches[label] = label.batch_of(stored[variable.name].shape, variable.point_shape)
     batches |= {value.label: value.batch for value in parameters.values()}
-    return tensor.common_batch(batches.items())
+    return labels.common_batch(batches.items())
 
 
 def _given(label: Label, variable: Variable, value: Any) -> Given:

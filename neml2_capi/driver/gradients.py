@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from neml2_capi._ffi.errors import unknown_name
+from neml2_capi._ffi.labels import Array, Label
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import Array, Label
 from neml2_capi.driver.asked import Asked, asked, summed
 from neml2_capi.driver.history import History
 from neml2_capi.driver.linearized import Linearized

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neml2_capi._ffi.tensor import Array, Tensor
+from neml2_capi._ffi.labels import Array
+from neml2_capi._ffi.tensor import Tensor
 from neml2_capi.driver.control import Control
 from neml2_capi.driver.forces import Force, Table
 from neml2_capi.driver.given import Given

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neml2_capi._ffi.errors import ConvergenceError
+from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import Array
 from neml2_capi.driver.control import Control
 from neml2_capi.driver.forces import Force, Shape, Table, write
 from neml2_capi.driver.given import Given

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neml2_capi._ffi.errors import ConvergenceError, FatalError
+from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import Array
 from neml2_capi.driver.history import MOMENT, History
 from neml2_capi.model.places import Places
 

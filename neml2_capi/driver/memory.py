@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from neml2_capi._ffi.tensor import Array
+from neml2_capi._ffi.labels import Array
 
 #: The least bytes that are worth keeping, and the most that wait.
 _LEAST, _MOST = 1 << 20, 1 << 26

@@ -14,9 +14,9 @@ from typing import IO, NamedTuple
 import numpy as np
 
 from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.refusals import reason_of
-from neml2_capi._ffi.tensor import Array
 
 _SUFFIX = ".npy"
 #: What a compressed file may become: numpy's own zeros shrink a thousandfold.

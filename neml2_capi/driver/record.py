@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neml2_capi._ffi.tensor import Array
+from neml2_capi._ffi.labels import Array
 from neml2_capi.driver.forces import Force, write_ends
 from neml2_capi.driver.memory import new_rows
 

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.kinds import NUMPY, Kind
+from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.outside import written
-from neml2_capi._ffi.tensor import Array, Tensor
+from neml2_capi._ffi.tensor import Tensor
 from neml2_capi._ffi.variables import Variable
 from neml2_capi.driver.arguments import file_name, names_of, wrong
 from neml2_capi.driver.derived import Derived

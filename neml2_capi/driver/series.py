@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from neml2_capi._ffi.errors import FatalError, unknown_name
+from neml2_capi._ffi.labels import Label
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import Label
 
 if TYPE_CHECKING:
     from neml2_capi.model import Model

@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from neml2_capi._ffi.dtypes import CODES
 from neml2_capi._ffi.errors import check, last_message
 from neml2_capi._ffi.handle import Handle
+from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.library import ffi, lib
 from neml2_capi._ffi.logs import drain, listening
 from neml2_capi._ffi.strings import c_string
-from neml2_capi._ffi.tensor import CODES, Array
 from neml2_capi.driver.asked import Asked
 from neml2_capi.driver.linearized import Linearized
 from neml2_capi.driver.memory import new_rows

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neml2_capi._ffi.errors import ConvergenceError
+from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.logs import CHANNELS
-from neml2_capi._ffi.tensor import Array
 from neml2_capi.driver.blocks import Blocks
 from neml2_capi.driver.forces import Table
 from neml2_capi.driver.history import MOMENT

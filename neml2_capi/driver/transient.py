@@ -12,7 +12,7 @@ import numpy as np
 
 from neml2_capi._ffi.errors import unknown_name
 from neml2_capi._ffi.kinds import Kinds
-from neml2_capi._ffi.tensor import Label
+from neml2_capi._ffi.labels import Label
 from neml2_capi.driver.arguments import (
     check_fraction,
     check_is_model,

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import Array
 from neml2_capi.engine.description import Key, Promoted, Scope, Values
 from neml2_capi.engine.package import Package, Slot
 from neml2_capi.engine.packing import split_axis

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from neml2_capi._ffi.tensor import Array
+from neml2_capi._ffi.labels import Array
 from neml2_capi.engine.package import Package, Slot
 
 Shape = tuple[int, ...]

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.labels import Array, Label, common_batch
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import Array, Label, common_batch
 from neml2_capi._ffi.variables import Derivative, Variable
 from neml2_capi.engine.description import Key, Promoted, Scope, Shape, Values
 from neml2_capi.engine.forward import ForwardSegment

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from neml2_capi._ffi.tensor import Array
+from neml2_capi._ffi.labels import Array
 from neml2_capi.engine.blocks import Block, BlockShape, Pairs
 from neml2_capi.engine.description import Key, Promoted, Scope
 from neml2_capi.engine.results import Batch

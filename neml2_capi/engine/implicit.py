@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import Array
 from neml2_capi.engine import krylov
 from neml2_capi.engine.blocks import Block, Pairs, split
 from neml2_capi.engine.description import Promoted, Scope, Values, point_shape

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from neml2_capi._ffi.tensor import Array
+from neml2_capi._ffi.labels import Array
 from neml2_capi.engine.newton import norms
 
 # Takes and returns vectors, (points, size).

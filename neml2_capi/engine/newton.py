@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.logs import CHANNELS
-from neml2_capi._ffi.tensor import Array
 
 #: The status of a point that has converged, for System.accept().
 OK: int = lib.NEML2_OK

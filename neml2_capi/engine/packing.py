@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from neml2_capi._ffi.tensor import Array
+from neml2_capi._ffi.labels import Array
 from neml2_capi.engine.description import Key, Shape, point_shape
 
 

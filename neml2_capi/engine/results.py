@@ -9,8 +9,8 @@ from math import prod
 
 import numpy as np
 
+from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import Array
 from neml2_capi.engine.blocks import Block, pull_back, push_forward
 from neml2_capi.engine.description import Key, Shape, Values
 from neml2_capi.engine.newton import Newton

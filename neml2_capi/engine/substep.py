@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import Array
 from neml2_capi.engine.blocks import Block, push_forward, split
 from neml2_capi.engine.description import Key, Promoted, Values
 from neml2_capi.engine.implicit import ImplicitSegment

@@ -11,24 +11,19 @@ from typing import Any, SupportsIndex, overload
 from numpy.typing import NDArray
 
 from neml2_capi._ffi.arguments import Arguments
+from neml2_capi._ffi.dtypes import DTYPE_NAMES
 from neml2_capi._ffi.errors import FatalError, check, complete
 from neml2_capi._ffi.handle import Handle, owned
 from neml2_capi._ffi.inspection import RUNTIME_NAMES, counted, inspected
 from neml2_capi._ffi.kinds import NUMPY, TORCH, Kind, Kinds
+from neml2_capi._ffi.labels import Array, Label
 from neml2_capi._ffi.library import absolute, ffi, lib, text
 from neml2_capi._ffi.runtime import load
 from neml2_capi._ffi.source import native_source
 from neml2_capi._ffi.strings import c_string
-from neml2_capi._ffi.tensor import (
-    DTYPE_NAMES,
-    Array,
-    Label,
-    Tensor,
-    as_numpy,
-    device_text,
-    layout,
-)
+from neml2_capi._ffi.tensor import Tensor
 from neml2_capi._ffi.typing import A, Plain
+from neml2_capi._ffi.views import as_numpy, device_text, layout
 from neml2_capi.graph.pytree import structure
 
 __all__ = ["Graph", "GraphInput", "GraphOutput"]

@@ -7,10 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from neml2_capi._ffi.dtypes import CODES
 from neml2_capi._ffi.errors import FatalError, check
 from neml2_capi._ffi.handle import owned
+from neml2_capi._ffi.labels import Array, Label
 from neml2_capi._ffi.library import ffi, lib
-from neml2_capi._ffi.tensor import CODES, Array, Label, Tensor, is_torch, taken, wrap
+from neml2_capi._ffi.tensor import Tensor, is_torch, wrap
+from neml2_capi._ffi.views import taken
 
 _VOID = ffi.typeof("void *")
 

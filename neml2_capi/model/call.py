@@ -13,10 +13,11 @@ from neml2_capi._ffi import locks
 from neml2_capi._ffi.errors import FatalError, check, last_failure
 from neml2_capi._ffi.handle import Handle
 from neml2_capi._ffi.kinds import NUMPY, Kinds
+from neml2_capi._ffi.labels import Array, common_batch
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.logs import listening
 from neml2_capi._ffi.on_device import Memory, memory_of, on_host, require_device, set_memory, view
-from neml2_capi._ffi.tensor import Array, Tensor, common_batch
+from neml2_capi._ffi.tensor import Tensor
 from neml2_capi.model.binding import NUMBERS, READ, WRITTEN, Bound, Key, Place, Shape
 from neml2_capi.model.described import Described
 from neml2_capi.model.evaluation import check_mapping, failed_segment, kind_of_results

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from neml2_capi._ffi.bounds import Bound
-from neml2_capi._ffi.tensor import device_text
 from neml2_capi._ffi.variables import Derivative, History, Variables
+from neml2_capi._ffi.views import device_text
 from neml2_capi.model.opened import Opened
 from neml2_capi.model.scheduler import Scheduler
 from neml2_capi.model.signature import Signature

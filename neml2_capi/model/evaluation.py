@@ -13,8 +13,9 @@ import numpy as np
 from neml2_capi._ffi.errors import ConvergenceError, Failure, FatalError
 from neml2_capi._ffi.kinds import NUMPY, Kind
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import Tensor, as_numpy, on_host
+from neml2_capi._ffi.tensor import Tensor
 from neml2_capi._ffi.variables import Derivative, Variables
+from neml2_capi._ffi.views import as_numpy, on_host
 from neml2_capi.model.signature import Signature
 
 #: Arrays of a caller by name.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, overload
 
-from neml2_capi._ffi.tensor import Array
+from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.typing import A, Both, Given, Named, Others, Plains, WithBlocks
 from neml2_capi.model import over_memory
 from neml2_capi.model.described import Described

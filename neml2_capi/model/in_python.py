@@ -10,10 +10,12 @@ import numpy as np
 from neml2_capi._ffi.arguments import Arguments
 from neml2_capi._ffi.errors import Failure, FatalError
 from neml2_capi._ffi.kinds import Kind, Kinds
+from neml2_capi._ffi.labels import Label
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.logs import CHANNELS
 from neml2_capi._ffi.options import refused
-from neml2_capi._ffi.tensor import Label, Tensor, on_host, taken
+from neml2_capi._ffi.tensor import Tensor
+from neml2_capi._ffi.views import on_host, taken
 from neml2_capi.engine.description import attributes
 from neml2_capi.engine.engine import Argument, Engine
 from neml2_capi.engine.newton import Newton

@@ -11,6 +11,7 @@ from typing import Any
 
 from neml2_capi import examples
 from neml2_capi._ffi.bounds import read_bounds
+from neml2_capi._ffi.dtypes import DTYPE_NAMES, lossless
 from neml2_capi._ffi.errors import FatalError, check, read_text
 from neml2_capi._ffi.handle import Handle, owned
 from neml2_capi._ffi.inspection import RUNTIME_NAMES, inspected
@@ -21,7 +22,7 @@ from neml2_capi._ffi.options import Options, read_options
 from neml2_capi._ffi.runtime import load
 from neml2_capi._ffi.source import native_source
 from neml2_capi._ffi.strings import c_string
-from neml2_capi._ffi.tensor import DTYPE_NAMES, lossless, wrap
+from neml2_capi._ffi.tensor import wrap
 from neml2_capi._ffi.variables import read_derivatives, read_histories, read_variables
 from neml2_capi.model.evaluation import Evaluation, Given, Operation, Segments, implicit_segments
 from neml2_capi.model.scheduler import Scheduler

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from neml2_capi._ffi.errors import unknown_name
+from neml2_capi._ffi.labels import Label
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.strings import c_string
-from neml2_capi._ffi.tensor import Label
 from neml2_capi._ffi.variables import Variables, variable_of
 from neml2_capi.model.binding import Place
 from neml2_capi.model.evaluation import check_mapping

@@ -17,9 +17,10 @@ import numpy as np
 
 from neml2_capi._ffi.errors import FatalError, last_message
 from neml2_capi._ffi.kinds import TORCH
+from neml2_capi._ffi.labels import Array, common_batch
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.logs import drain
-from neml2_capi._ffi.tensor import Array, common_batch, is_torch
+from neml2_capi._ffi.tensor import is_torch
 from neml2_capi._ffi.variables import Derivative
 from neml2_capi.model.binding import Place, Shape
 from neml2_capi.model.evaluation import (

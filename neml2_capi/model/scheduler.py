@@ -17,7 +17,7 @@ from neml2_capi._ffi.inspection import (
     sized,
 )
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import device_text
+from neml2_capi._ffi.views import device_text
 
 if TYPE_CHECKING:
     from neml2_capi._document import Node

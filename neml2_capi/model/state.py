@@ -12,17 +12,11 @@ import numpy as np
 from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.handle import owned
 from neml2_capi._ffi.kinds import alike
+from neml2_capi._ffi.labels import Array, Label
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import (
-    Array,
-    Label,
-    Tensor,
-    carries_gradient,
-    is_torch,
-    taken,
-    wrap,
-)
+from neml2_capi._ffi.tensor import Tensor, carries_gradient, is_torch, wrap
 from neml2_capi._ffi.variables import Variable
+from neml2_capi._ffi.views import taken
 from neml2_capi.model.evaluation import check_mapping
 from neml2_capi.model.signature import Signature
 

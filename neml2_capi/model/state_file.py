@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.outside import written
 from neml2_capi._ffi.refusals import reason_of
-from neml2_capi._ffi.tensor import Array
 
 _FORMAT = "neml2_state 1"
 _WORD = 8

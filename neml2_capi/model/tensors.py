@@ -10,8 +10,8 @@ from neml2_capi._ffi.errors import Failure, FatalError, check, last_failure, unk
 from neml2_capi._ffi.handle import owned
 from neml2_capi._ffi.kinds import Kinds
 from neml2_capi._ffi.library import ffi, lib
-from neml2_capi._ffi.tensor import on_host
 from neml2_capi._ffi.variables import Variables
+from neml2_capi._ffi.views import on_host
 from neml2_capi.model.evaluation import (
     Evaluation,
     Operation,

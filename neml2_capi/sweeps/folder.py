@@ -10,9 +10,9 @@ from pathlib import Path
 
 from neml2_capi._document import Node, read_json
 from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.outside import require_outside
-from neml2_capi._ffi.tensor import Array
 from neml2_capi.artifact.lock import Busy, locked
 from neml2_capi.driver.arguments import file_name
 from neml2_capi.driver.npz import read_npz

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from neml2_capi._ffi.errors import FatalError, unknown_name
+from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import Array
 from neml2_capi.driver import Results
 from neml2_capi.driver.arguments import wrong
 from neml2_capi.sweeps.folder import Folder

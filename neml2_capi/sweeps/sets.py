@@ -8,8 +8,9 @@ from typing import Any, Protocol, overload
 import numpy as np
 
 from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.labels import Array, Label
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import Array, Label, is_torch
+from neml2_capi._ffi.tensor import is_torch
 from neml2_capi.driver.forces import as_array
 
 

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.refusals import reason_of
-from neml2_capi._ffi.tensor import Array
 from neml2_capi.driver.npz import Damage, Npz, write_npz
 from neml2_capi.sweeps.work import ITEMS, Arrays
 

@@ -12,8 +12,9 @@ import numpy as np
 
 from neml2_capi._ffi import locks
 from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import Array, Tensor
+from neml2_capi._ffi.tensor import Tensor
 from neml2_capi.driver.transient import DRIVERS
 from neml2_capi.model import Model
 

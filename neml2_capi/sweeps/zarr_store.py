@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import Array
 from neml2_capi.driver.npz import Damage
 from neml2_capi.sweeps.store import absent, told_of
 from neml2_capi.sweeps.work import Arrays

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from neml2_capi._ffi.dtypes import CODES
 from neml2_capi._ffi.errors import check, last_message
+from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.library import ffi, lib
 from neml2_capi._ffi.logs import listening
-from neml2_capi._ffi.tensor import CODES, Array
 from neml2_capi.model.binding import Place, Shape
 from neml2_capi.model.evaluation import warn_of_non_finite
 from neml2_capi.model.opened import Opened

@@ -11,8 +11,8 @@ import torch
 
 from neml2_capi._ffi import on_device
 from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.labels import Label, common_batch
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import Label, common_batch
 from neml2_capi.model import Model
 from neml2_capi.model.binding import Place
 from neml2_capi.model.places import Places

@@ -13,7 +13,7 @@ from native import PREBUILT
 from states import Artifacts, load
 
 from neml2_capi import FatalError, Model, Results, StepError, drive, examples, experiments
-from neml2_capi._ffi.tensor import Label
+from neml2_capi._ffi.labels import Label
 from neml2_capi._ffi.variables import Variable
 from neml2_capi.driver.forces import clock, force
 

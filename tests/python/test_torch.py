@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from neml2_capi import ConvergenceError, FatalError, Graph, Model, Tensor
-from neml2_capi._ffi import tensor as _tensor
+from neml2_capi._ffi import dtypes
 
 torch = pytest.importorskip("torch")
 capi_torch = pytest.importorskip("neml2_capi.torch")
@@ -104,10 +104,10 @@ def test_torch_gets_a_copy_of_read_only_memory() -> None:
 
 def test_numpy_has_no_bfloat16_without_ml_dtypes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
-    _tensor._bfloat16.cache_clear()
+    dtypes._bfloat16.cache_clear()
     with pytest.raises(FatalError, match=r"bfloat16: ask for a torch tensor.+ml_dtypes"):
         Tensor(torch.ones(2, dtype=torch.bfloat16)).numpy()
-    _tensor._bfloat16.cache_clear()
+    dtypes._bfloat16.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,53 @@
+"""What arrays are for, to name them in errors, and their batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
+
+Array = NDArray[Any]
+
+
+class Label(NamedTuple):
+    """Purpose of an array, to name it in an error."""
+
+    kind: str
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name!r}" if self.name else f"the {self.kind}"
+
+    def refuse(self, reason: str, status: int) -> FatalError:
+        return FatalError(f"{self} {reason}", status, self.name)
+
+    def batch_of(self, shape: Sequence[int], point: tuple[int, ...]) -> tuple[int, ...]:
+        """The batch axes of a shape; FatalError unless it ends with the shape of a point."""
+        split = max(len(shape) - len(point), 0)
+        if tuple(shape[split:]) != point:
+            raise self.refuse(
+                f"has the shape {tuple(shape)}; expected batch axes and then {point}",
+                lib.NEML2_ERROR_SHAPE,
+            )
+        return tuple(shape[:split])
+
+
+def common_batch(
+    batches: Iterable[tuple[Label, tuple[int, ...]]], batch: tuple[int, ...] = ()
+) -> tuple[int, ...]:
+    """Broadcast `batch` and these; FatalError names the first that does not."""
+    for label, own in batches:
+        try:
+            batch = np.broadcast_shapes(batch, own)
+        except ValueError:
+            raise label.refuse(
+                f"has the batch {own}, which does not broadcast with the batch {batch} of those "
+                "before it",
+                lib.NEML2_ERROR_SHAPE,
+            ) from None
+    return batch
