@@ -125,7 +125,7 @@ def make(
     bounds: dict[str, float] = {}
     for root, file, name in zip(roots, files, names, strict=True):
         with in_double(root, PluginError) as model:
-            wanted = _guessed(model) if file is None else read(file, model)
+            wanted = _guessed(model, host) if file is None else read(file, model)
             wanted.material = wanted.material or name
             wanted.host = host or wanted.host
             check(wanted, model)
@@ -174,9 +174,9 @@ def _library(
         ) from error
 
 
-def _guessed(model: Model) -> Mapping:
+def _guessed(model: Model, host: str) -> Mapping:
     """The mapping as `neml2-capi umat` would draft it."""
-    mapping = guess(model)
+    mapping = guess(model, host=host)
     if mapping.unknown:
         raise PluginError(
             f"What is the input {mapping.unknown[0].name!r}? Draft a mapping file with neml2-capi "

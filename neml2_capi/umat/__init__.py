@@ -64,7 +64,7 @@ def draft(
             f"UMAT looks for lower-case names: call the file {place.stem.lower()}.nml."
         )
     with in_double(path, DraftError) as model:
-        mapping = guess(model, strain, stress, time, temperature)
+        mapping = guess(model, strain, stress, time, temperature, host)
         mapping.host = host
         values = [
             value

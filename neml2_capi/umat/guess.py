@@ -17,7 +17,7 @@ TEMPERATURES = ("T", "temperature")
 
 
 class DraftError(Refusal, ValueError):
-    """The artifact cannot be driven by UMAT as it is, or what its variables mean is unclear."""
+    """The artifact cannot be driven by a host as it is, or what its variables mean is unclear."""
 
 
 def in_double(path: str | os.PathLike[str], refusal: type[Exception]) -> Model:
@@ -34,15 +34,24 @@ def in_double(path: str | os.PathLike[str], refusal: type[Exception]) -> Model:
 
 
 def guess(
-    model: Model, strain: str = "", stress: str = "", time: str = "", temperature: str = ""
+    model: Model,
+    strain: str = "",
+    stress: str = "",
+    time: str = "",
+    temperature: str = "",
+    host: str = "",
 ) -> Mapping:
-    """Guess the variables by the arguments of UMAT, from their names and what they become."""
+    """Guess the variables by the arguments of a host, from their names and what they become.
+
+    Messages name the host, if one is given: a plug-in is for all, UMAT's and MGIS'.
+    """
+    who = f"The host {host}" if host else "A host"
     histories = {history.input: history for history in model.histories}
     for history in histories.values():
         if history.age > 1:
             raise DraftError(
-                f"The input {history.input!r} is the value {history.age} steps before, which "
-                "Abaqus does not keep. UMAT takes histories of one step, `x~1`."
+                f"The input {history.input!r} is the value {history.age} steps before. {who} keeps "
+                "values of one step, `x~1`."
             )
         if history.output is None and history.current is None:
             raise DraftError(
@@ -50,7 +59,7 @@ def guess(
                 f"{history.input.removesuffix('~1')!r}, so that nothing says what it is at the "
                 "next step. Let the model give it out."
             )
-    stress, strain = _tangent(model, stress, strain)
+    stress, strain = _tangent(model, stress, strain, who)
     given: dict[str, Any] = {
         "strain": strain,
         "time": _scalar(model, time, TIMES),
@@ -67,16 +76,16 @@ def guess(
         if size_of(variable) > 1:
             raise DraftError(
                 f"The input {variable.name!r} has {size_of(variable)} values (type "
-                f"{variable.type}), and is neither the strain nor a history. Abaqus has nothing of "
-                "the kind for UMAT."
+                f"{variable.type}), and is neither the strain nor a history. {who} has nothing of "
+                "the kind for a material."
             )
     outputs = {variable.name: variable for variable in model.outputs}
     for name in (stress, *states):
         if name and type_of(outputs[name]) not in KINDS:
             raise DraftError(
-                f"The state {name!r} is of type {outputs[name].type}: how DROT turns it is not "
-                f"known. UMAT turns {', '.join(KINDS)}. Give the state in one of these, an "
-                "orientation as the rotation matrix (R2), for example."
+                f"The state {name!r} is of type {outputs[name].type}: how a rotation turns it is "
+                f"not known. A plug-in turns {', '.join(KINDS)}. Give the state in one of these, "
+                "an orientation as the rotation matrix (R2), for example."
             )
     energies: dict[str, Any] = {
         name: name for name in ENERGIES if name in outputs and size_of(outputs[name]) == 1
@@ -96,7 +105,7 @@ def guess(
     )
 
 
-def _tangent(model: Model, stress: str, strain: str) -> tuple[str, str]:
+def _tangent(model: Model, stress: str, strain: str, who: str) -> tuple[str, str]:
     """The stress and the strain: a pair with a derivative."""
     stresses = _symmetric(model.outputs, stress, "stress")
     strains = _symmetric(model.inputs, strain, "strain")
@@ -104,8 +113,8 @@ def _tangent(model: Model, stress: str, strain: str) -> tuple[str, str]:
     pairs = [pair for pair in compiled if pair[0] in stresses and pair[1] in strains]
     if not pairs:
         raise DraftError(
-            "The artifact has no derivative of the stress with respect to the strain, which UMAT "
-            f"must give Abaqus. Compile it with: neml2-compile -d {stresses[0]}:{strains[0]}; "
+            f"The artifact has no derivative of the stress with respect to the strain. {who} asks "
+            f"for it. Compile it with: neml2-compile -d {stresses[0]}:{strains[0]}; "
             "export a law in torch again, with derivatives=True"
         )
     if len(pairs) > 1 and ("stress", "strain") in pairs:

@@ -3,6 +3,7 @@
 // Each line is a word and numbers: code, status, six by six of K, speed; or what the word says.
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -64,7 +65,8 @@ void many_points(const Behaviour& law, const std::vector<double>& properties) {
   for (MaterialStateManager* state : {&points.s0, &points.s1}) {
     for (std::size_t i = 0; i < properties.size(); ++i) setMaterialProperty(*state, law.mps[i].name, properties[i]);
     for (const Variable& field : law.esvs) setExternalStateVariable(*state, field.name, 293.15);
-    setMassDensity(*state, DENSITY);
+    std::vector<double> densities = {DENSITY, 2 * DENSITY, 4 * DENSITY};
+    setMassDensity(*state, std::span<mgis::real>(densities));
   }
   for (std::size_t p = 0; p < 3; ++p)
     for (std::size_t i = 0; i < 6; ++i) points.s1.gradients[6 * p + i] = STRAIN[i];
@@ -74,6 +76,8 @@ void many_points(const Behaviour& law, const std::vector<double>& properties) {
   const BehaviourIntegrationResult done = integrate(points, options, 1);
   const std::vector<double> K(points.K.begin() + 72, points.K.begin() + 108);
   print("many", 101, done.exit_status, K, points.speed_of_sound[2]);
+  std::printf("speeds %.17g %.17g %.17g\n", points.speed_of_sound[0], points.speed_of_sound[1],
+              points.speed_of_sound[2]);
   for (double& strain : points.s1.gradients) strain *= 1e60;
   const BehaviourIntegrationResult failed = integrate(points, options, 1);
   std::printf("message %d %s\n", failed.exit_status, failed.error_message.c_str());

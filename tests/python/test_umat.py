@@ -32,6 +32,7 @@ from scipy.spatial.transform import Rotation
 
 from neml2_capi import Model
 from neml2_capi._ffi.variables import Derivative, History, Variable, Variables
+from neml2_capi.plugin import make
 from neml2_capi.umat import DraftError, draft
 from neml2_capi.umat.guess import guess
 from neml2_capi.umat.properties import KEYS
@@ -455,7 +456,7 @@ def test_names_can_be_said(artifacts: Mapping[str, Path], tmp_path: Path) -> Non
 
 
 REFUSED = {
-    "crystal": "'t~2' is the value 2 steps before",
+    "crystal": "'t~2' is the value 2 steps before. A host keeps values of one step",
     "polycrystal": "No output can be the stress",
     "grains": "No input can be the strain",
 }
@@ -467,6 +468,13 @@ def test_what_umat_cannot_drive_is_refused(
 ) -> None:
     with pytest.raises(DraftError, match=message):
         draft(artifacts[name])
+
+
+def test_a_refusal_names_the_host(artifacts: Mapping[str, Path], tmp_path: Path) -> None:
+    with pytest.raises(DraftError, match="The host kratos keeps values of one step"):
+        draft(artifacts["crystal"], host="kratos")
+    with pytest.raises(DraftError, match="The host calculix keeps values of one step"):
+        make(artifacts["crystal"], tmp_path / "libcrystal.so", host="calculix")
 
 
 class Law:
