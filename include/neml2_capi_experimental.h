@@ -329,7 +329,8 @@ NEML2_CAPI int32_t neml2_stream_set(int32_t index, void *stream);
  *  one for all points. It replaces the unit matrix that an input is by itself. NULL removes it. It may overlap no
  *  array that is written. A run is UNSUPPORTED if the model has no kernels for all of it and no hypothesis, is seen
  *  through another view or a scheduler, if products with tangents or cotangents are bound, or if a derivative by
- *  that input was not compiled; points are not rescued, but under a hypothesis.
+ *  that input was not compiled; points are not rescued, but under a hypothesis. So it is through steps if the block that
+ *  becomes the derivative is NEML2_INPUT_FIRST, and neither has one component alone.
  *  Errors: NAME, SHAPE, DTYPE, UNSUPPORTED. Threads: one. */
 NEML2_CAPI int32_t neml2_call_bind_input_derivative(neml2_call *call, const char *input, int32_t kind,
                                                     const char *variable, void *data, int32_t dtype,
@@ -357,9 +358,9 @@ NEML2_CAPI int32_t neml2_call_bind_input_derivative(neml2_call *call, const char
  * bound must stay until the queue has done its work, the model and the call need not. Stored parameters have the values
  * that they had when neml2_call_run() was called.
  *
- * An array of any role may be on the device, and a report. Not there, and refused by name: adjoints that are sums over the
- * points, NEML2_REPORT_RESCUE_SOLVES, derivatives of inputs, and what the kernels of a text do not give. Solves
- * (neml2_solve_begin_call()) are for arrays of the host.
+ * An array of any role may be on the device, and a report, and derivatives of inputs, whose totals agree with the host's to
+ * round-off. Not there, and refused by name: adjoints that are sums over the points, NEML2_REPORT_RESCUE_SOLVES, and what
+ * the kernels of a text do not give. Solves (neml2_solve_begin_call()) are for arrays of the host.
  *
  * neml2_call_run_steps() puts all steps into the queue, and returns NEML2_OK as neml2_call_run() does, if `made` is NULL;
  * else it waits, as neml2_call_wait(), to tell how many were made. Once a point is not good, later steps write nothing, so

@@ -152,7 +152,6 @@ int32_t neml2_call_bind_derivative(neml2_call* call, int32_t kind, const char* o
 int32_t neml2_call_bind_input_derivative(neml2_call* call, const char* input, int32_t kind, const char* variable,
                                          void* data, int32_t dtype, int64_t point_stride) {
   return alone(call, "call", [&](auto& its) {
-    require_arrays_of_host(its, "Derivatives of inputs are");
     const model::Model& model = *its.model;
     const Kind by = differentiation_kind(kind);
     const std::size_t i = model.find(Kind::input, &required(input, "input"));

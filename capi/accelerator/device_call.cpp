@@ -22,11 +22,6 @@ using model::Points;
 constexpr std::size_t length_of_summary = 7;  // see neml2_note
 constexpr std::int32_t no_step = std::numeric_limits<std::int32_t>::max();
 
-template <class Value>
-DeviceArgument of(const Value& value) {
-  return {&value, sizeof value};
-}
-
 void refuse_what_is_not_given(const model::Request& request, const model::Bindings& bindings) {
   if (request.sums)
     throw Error(NEML2_ERROR_UNSUPPORTED, "adjoints",
@@ -38,6 +33,8 @@ void refuse_what_is_not_given(const model::Request& request, const model::Bindin
                 join("A call over memory of a device has less than 2^31 points; got ", request.points, "."));
 }
 
+}  // namespace
+
 void require_rows(const Points& array, const model::Variable& variable) {
   const std::int64_t size = variable.point_shape.product();
   if (!array.data || array.stride == 0 || array.stride >= size) return;
@@ -47,6 +44,8 @@ void require_rows(const Points& array, const model::Variable& variable) {
            "must be ", size, " or more; got ", array.stride,
            ". For arrays [value][point] give the component stride, neml2_call_memory_set()."));
 }
+
+namespace {
 
 struct Axis {
   std::int64_t stride, size;
@@ -124,18 +123,6 @@ void DeviceCall::copy(const Shape& shape, std::int64_t itemsize, const Place& fr
                  of(to.first), of(to.point), of(to.row), of(to.column), of(statuses), of(summary), of(until)});
 }
 
-void DeviceCall::multiply(const Shape& shape, bool adds, const Place& matrix, const Place& vector, const Place& to) {
-  const std::int32_t further = adds;
-  const std::uint64_t statuses = reports_.memory->handle();
-  queue_->launch(
-      Kernel::product, shape.points * shape.rows,
-      std::array{of(shape.points), of(shape.rows), of(shape.columns), of(further), of(matrix.handle), of(matrix.first),
-                 of(matrix.row), of(matrix.column),
-                 DeviceArgument{&vector.handle, sizeof vector.handle, vector.is_address}, of(vector.first),
-                 of(vector.point), of(vector.column), DeviceArgument{&to.handle, sizeof to.handle, to.is_address},
-                 of(to.first), of(to.point), of(to.column), of(statuses)});
-}
-
 // Uploads the stored parameters that no array replaces, if they are not what is there. Tells whether any parameter varies
 // from point to point.
 bool DeviceCall::upload_parameters(const model::Bindings& bindings, const model::Snapshot& snapshot) {
@@ -186,35 +173,6 @@ void DeviceCall::gather(const model::Bindings& bindings, std::int64_t begin, std
   }
 }
 
-void DeviceCall::write_products(const model::Bindings& bindings, Part part, std::int64_t begin, std::int64_t points) {
-  const bool transposed = model::is_adjoint(part);
-  const Kind kind = transposed ? model::kind_of(part) : Kind::input;
-  const Vector<std::int64_t> by = columns_of(model_, sizes_, kind);
-  const std::vector<Points>& results = bindings.of(part);
-  const std::vector<Points>& given = bindings.of(transposed ? Part::cotangent : Part::tangent);
-  std::vector<bool> is_written(results.size());
-  for (const model::Derivative& each : model_.derivatives(kind).all()) {
-    const std::size_t to = transposed ? each.input : each.output, from = transposed ? each.output : each.input;
-    if (!results[to].data) continue;
-    std::int64_t rows = outputs_at_[each.output + 1] - outputs_at_[each.output],
-                 columns = by[each.input + 1] - by[each.input], by_row = columns_ * points, by_column = points;
-    if (transposed) {
-      std::swap(rows, columns);
-      std::swap(by_row, by_column);
-    }
-    // Takes an array that is not given as zero: a product without columns.
-    const bool is_given = given[from].data != nullptr;
-    const Place nothing{.handle = reports_.memory->handle()};
-    multiply({points, rows, is_given ? columns : 0}, is_written[to],
-             {.handle = tangent_.memory->handle(),
-              .first = (outputs_at_[each.output] * columns_ + by[each.input]) * points,
-              .row = by_row,
-              .column = by_column},
-             is_given ? place_of(given[from], begin) : nothing, place_of(results[to], begin));
-    is_written[to] = true;
-  }
-}
-
 void DeviceCall::write_reports(const model::Bindings& bindings, std::int64_t begin, std::int64_t points) {
   const auto report = [&](int kind, const Array& from, std::int64_t row) {
     if (const Points& array = bindings.report[kind]; array.data)
@@ -231,38 +189,17 @@ void DeviceCall::write_reports(const model::Bindings& bindings, std::int64_t beg
 void DeviceCall::write(const model::Bindings& bindings, std::int64_t begin, std::int64_t points) {
   const std::int64_t item = itemsize(sizes_.real);
   const std::uint64_t statuses = reports_.memory->handle();
+  const std::vector<Block> blocks = blocks_of(bindings, points);
+  for (const Block& block : blocks) add_up(bindings, block, begin, points);  // from what is written over next
   for (std::size_t i = 0; i < bindings.outputs.size(); ++i)
     if (const Points& array = bindings.outputs[i]; array.data)
       copy({points, 1, outputs_at_[i + 1] - outputs_at_[i]}, item,
            {.handle = outputs_.memory->handle(), .first = outputs_at_[i] * points, .point = 1, .column = points},
            place_of(array, begin), statuses, until(array));
-  for (const Part part : {Part::block, Part::parameter_block}) write_blocks(bindings, part, begin, points);
+  for (const Block& block : blocks) write_block(bindings, block, begin, points);
   for (const Part part : {Part::jvp, Part::adjoint, Part::parameter_adjoint})
     write_products(bindings, part, begin, points);
   write_reports(bindings, begin, points);
-}
-
-void DeviceCall::write_blocks(const model::Bindings& bindings, Part part, std::int64_t begin, std::int64_t points) {
-  const std::int64_t item = itemsize(sizes_.real), across = memory_.component_stride;
-  const std::uint64_t statuses = reports_.memory->handle();
-  const Vector<std::int64_t> by = columns_of(model_, sizes_, model::kind_of(part));
-  const auto& derivatives = model_.derivatives(model::kind_of(part)).all();
-  for (std::size_t i = 0; i < derivatives.size(); ++i)
-    if (const Points& array = bindings.of(part)[i]; array.data) {
-      const model::Derivative& each = derivatives[i];
-      const std::int64_t rows = outputs_at_[each.output + 1] - outputs_at_[each.output],
-                         columns = by[each.input + 1] - by[each.input];
-      Place to = place_of(array, begin);
-      to.row = bindings.input_first ? across : columns * across;
-      to.column = bindings.input_first ? rows * across : across;
-      copy({points, rows, columns}, item,
-           {.handle = tangent_.memory->handle(),
-            .first = (outputs_at_[each.output] * columns_ + by[each.input]) * points,
-            .point = 1,
-            .row = columns_ * points,
-            .column = points},
-           to, statuses, until(array));
-    }
 }
 
 DeviceCall::Run DeviceCall::prepare(const model::Bindings& bindings, const model::Snapshot& snapshot,
@@ -278,6 +215,7 @@ DeviceCall::Run DeviceCall::prepare(const model::Bindings& bindings, const model
   reserve(parameters_, std::max(sizes_.parameters * (vary ? size : 1), std::int64_t{1}) * item);
   reserve(outputs_, sizes_.outputs * size * item);
   if (with_tangent) reserve(tangent_, std::max(sizes_.outputs * columns_ * size, std::int64_t{1}) * item);
+  if (request.slopes) reserve(totals_, std::max(sizes_.outputs * columns_ * size, std::int64_t{1}) * item);
   reserve(reports_, 2 * size * static_cast<std::int64_t>(sizeof(std::int32_t)));
   reserve(norms_, 2 * size * static_cast<std::int64_t>(sizeof(double)));
   if (points_ == 0) clear_summary();
@@ -309,6 +247,7 @@ void DeviceCall::require_given(const model::Bindings& bindings, const model::Sna
     for (const Part part : model::all_parts)
       for (std::size_t i = 0; i < bindings.of(part).size(); ++i)
         require_rows(bindings.of(part)[i], model_.variable(part, i));
+  require_slopes(request, bindings);
   model::require_no_bounds(model_, snapshot.options);
 }
 
@@ -316,10 +255,11 @@ void DeviceCall::require_given(const model::Bindings& bindings, const model::Sna
 void DeviceCall::require_apart(const model::Bindings& first) const {
   if (first.steps == 1) return;
   const auto check = [&](const Points& array, std::int64_t size, const std::string& name) {
-    for (const Points& input : first.inputs)
-      if (input.data == array.data)
-        throw Error(NEML2_ERROR_ARGUMENT, name,
-                    join("'", name, "' is written to the array of an input, which later steps read: give it another."));
+    const auto is_same = [&](const Points& read) { return read.data == array.data; };
+    if (std::ranges::any_of(first.inputs, is_same) ||
+        std::ranges::any_of(first.slopes, [&](const model::Slope& slope) { return is_same(slope.array); }))
+      throw Error(NEML2_ERROR_ARGUMENT, name,
+                  join("'", name, "' is written to the array of an input, which later steps read: give it another."));
     const std::array<Axis, 3> axes = {
         {{array.stride, first.points}, {memory_.component_stride, size}, {array.step, first.steps}}};
     if (array.step != 0 && meet(axes))

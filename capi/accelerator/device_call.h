@@ -16,6 +16,14 @@ struct CallerMemory {
   std::int64_t component_stride;  // elements from one value of a point to the next
 };
 
+template <class Value>
+graph::DeviceArgument of(const Value& value) {
+  return {&value, sizeof value};
+}
+
+// Throws NEML2_ERROR_SHAPE for points that overlap, of an array whose values lie one after another.
+void require_rows(const model::Points& array, const model::Variable& variable);
+
 class DeviceCall {
  public:
   // Throws NEML2_ERROR_ARGUMENT for a queue that does not fit, _UNSUPPORTED for addresses that the device does not take.
@@ -74,7 +82,19 @@ class DeviceCall {
   bool upload_parameters(const model::Bindings& bindings, const model::Snapshot& snapshot);
   void gather(const model::Bindings& bindings, std::int64_t begin, std::int64_t points, bool vary);
   void write(const model::Bindings& bindings, std::int64_t begin, std::int64_t points);
-  void write_blocks(const model::Bindings& bindings, model::Part part, std::int64_t begin, std::int64_t points);
+  // Derivatives in memory of this: what is bound for them, and the place of a point's first element.
+  struct Block {
+    model::Part part;
+    const model::Derivative& derivative;
+    const model::Points& array;
+    std::int64_t rows, columns;
+    Place direct, from;  // in the tangent, and what is written: in totals, if inputs move
+    bool moves() const { return from.handle != direct.handle; }
+  };
+  std::vector<Block> blocks_of(const model::Bindings& bindings, std::int64_t points) const;
+  void add_up(const model::Bindings& bindings, const Block& block, std::int64_t begin, std::int64_t points);
+  void write_block(const model::Bindings& bindings, const Block& block, std::int64_t begin, std::int64_t points);
+  void require_slopes(const model::Request& request, const model::Bindings& bindings) const;
   void write_products(const model::Bindings& bindings, model::Part part, std::int64_t begin, std::int64_t points);
   void write_reports(const model::Bindings& bindings, std::int64_t begin, std::int64_t points);
   void clear_summary();
@@ -85,7 +105,7 @@ class DeviceCall {
   const CallerMemory memory_;
   const Vector<std::int64_t> inputs_at_, outputs_at_, parameters_at_;  // the first component of each variable
   std::int64_t columns_ = 0;                                           // of the tangent
-  Array inputs_, parameters_, outputs_, tangent_, reports_, norms_, stored_, summary_;
+  Array inputs_, parameters_, outputs_, tangent_, totals_, reports_, norms_, stored_, summary_;
   std::vector<char> values_;  // of the stored parameters, as they were uploaded
   Vector<std::int64_t> values_at_;
   std::vector<std::int32_t> counts_;   // what the summary is

@@ -144,6 +144,13 @@ StepArrays::Place StepArrays::block_of(std::size_t output, const Slope& slope, s
                 join("The derivative '", pair,
                      "' is not bound, and an input of the next step takes it: call "
                      "neml2_call_bind_derivative()."));
+  const std::int64_t rows = model_.variables(Kind::output)[output].point_shape.product(),
+                     columns = model_.variables(slope.kind)[slope.variable].point_shape.product();
+  if (first_.input_first && rows > 1 && columns > 1)
+    throw Error(NEML2_ERROR_UNSUPPORTED, pair,
+                join("The derivative '", pair,
+                     "' is the derivative of an input in the next step, which has the output first: call "
+                     "neml2_call_block_order_set() with NEML2_OUTPUT_FIRST."));
   if (age > 1 && first_.of(part)[index].step == 0)
     throw Error(NEML2_ERROR_SHAPE, pair,
                 join("The derivative '", pair, "' has no step stride, and an input takes it ", age,

@@ -225,14 +225,6 @@ def test_the_host_may_be_ended_by_none_of_its_mistakes(model: Model, context: Co
     call.bind(lib.NEML2_ADJOINT, "strain", queue.buffer(strains(1)), 0)
     with pytest.raises(FatalError, match="get no sums over the points"):
         call.run(3)
-    slope = queue.buffer(strains(1))
-    with pytest.raises(FatalError, match="Derivatives of inputs are over arrays of the host only"):
-        check(
-            lib.neml2_call_bind_input_derivative(
-                *(call.owner[0], b"strain", lib.NEML2_PARAMETER, b"E", pointer(slope)),
-                *(lib.NEML2_FLOAT64, 6),
-            )
-        )
 
 
 def test_one_point_may_be_a_column(model: Model, context: Context) -> None:
