@@ -211,6 +211,8 @@ def _as_array(value: Any, label: Label, dtype: str) -> Array:
             return np.asarray(value).astype(dtype, casting="same_kind")
         if hasattr(value, "toarray") and hasattr(value, "nnz"):  # scipy's
             raise TypeError("it is sparse: pass it dense, array.toarray()")
+        if hasattr(value, "base_data"):  # pyopencl's
+            raise BufferError("it is on a device of OpenCL: pass its values, array.get()")
         if hasattr(value, "__dlpack__"):
             if (device := value.__dlpack_device__())[0] not in _HOST:
                 raise BufferError(f"it is on the device {device} of DLPack: pass it on the cpu")

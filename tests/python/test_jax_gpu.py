@@ -12,7 +12,7 @@ import pytest
 from states import repeated, state_of
 from test_opencl_models import opened
 
-from neml2_capi import FatalError, Model
+from neml2_capi import FatalError, Model, drive
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -209,3 +209,10 @@ def test_a_model_of_the_host_is_refused_among_arrays_of_a_gpu(
         at_host = {name: jax.device_put(value, host) for name, value in inputs.items()}
         found = jax.jit(Function(pair[1]))(at_host)["stress"]
     np.testing.assert_array_equal(np.asarray(found), pair[0].forward(inputs)["stress"])
+
+
+def test_a_history_of_arrays_of_a_gpu_is_refused(pair: tuple[Model, Model], gpu: Any) -> None:
+    strain = jax.device_put(np.zeros((3, 6)), gpu)
+    for model in pair:
+        with pytest.raises(FatalError, match=r"'strain' .* (pass it on the cpu|pass tensor.cpu)"):
+            drive(model, np.linspace(0, 1, 3), {"strain": strain})

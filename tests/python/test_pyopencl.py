@@ -13,7 +13,7 @@ from opencl_queue import devices
 from states import Array
 from test_opencl import cache_of_pocl, caches, hooke, strains, with_text  # noqa: F401
 
-from neml2_capi import ConvergenceError, FatalError, Model
+from neml2_capi import ConvergenceError, FatalError, Model, drive, examples
 
 cl = pytest.importorskip("pyopencl")
 arrays = pytest.importorskip("pyopencl.array")
@@ -156,3 +156,17 @@ def test_what_does_not_fit_is_refused(model: Model, queue: Any) -> None:
     no_mapping: Any = [there]
     with pytest.raises(FatalError, match="inputs must be a mapping"):
         model.forward(no_mapping)
+
+
+def test_a_history_is_of_arrays_of_the_host(queue: Any) -> None:
+    law, times = Model(examples.path("isotropic_hardening")), np.linspace(0, 1, 3)
+    forces = {"strain": np.linspace(0, 1e-3, 3)[:, None] * np.ones(6)}
+    there = arrays.to_device(queue, forces["strain"])
+    moduli = {"E": arrays.to_device(queue, np.array([2e5, 1e5]))}
+    for given in (
+        {"times": arrays.to_device(queue, times), "forces": forces},
+        {"times": times, "forces": {"strain": there}},
+        {"times": times, "forces": forces, "parameters": moduli},
+    ):
+        with pytest.raises(FatalError, match=r"is on a device of OpenCL: pass its values"):
+            drive(law, **given)
