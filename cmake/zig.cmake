@@ -11,6 +11,10 @@ endif()
 set(CMAKE_SYSTEM_NAME Linux)
 if("$ENV{ZIG_TARGET}" MATCHES "-windows")
   set(CMAKE_SYSTEM_NAME Windows)
+  # So that equal functions are folded, which takes a seventh of the library.
+  find_program(python NAMES python3 python REQUIRED)
+  set(CMAKE_CXX_COMPILE_OBJECT "<CMAKE_CXX_COMPILER> <DEFINES> <INCLUDES> <FLAGS> -o <OBJECT> -c <SOURCE>"
+    "${python} ${CMAKE_CURRENT_LIST_DIR}/../tools/coff.py <OBJECT>")
 elseif("$ENV{ZIG_TARGET}" MATCHES "-macos")
   set(CMAKE_SYSTEM_NAME Darwin)
 endif()
@@ -37,5 +41,7 @@ if(CMAKE_SYSTEM_NAME STREQUAL Darwin)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-asynchronous-unwind-tables>
     $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
 else()
+  # Other tables know functions without frame pointers, which zig adds: a fifteenth of the code.
+  add_compile_options(-fomit-frame-pointer)
   add_link_options($<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>:-s>)
 endif()

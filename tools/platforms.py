@@ -31,6 +31,8 @@ PLATFORMS = {
 #: The core is all that there is on other systems: packages are Linux's.
 _CORE = {"NEML2_CAPI_BACKENDS": "", "CMAKE_BUILD_TYPE": "Release", "NEML2_CAPI_WERROR": "ON"}
 _PRESETS = {"win_amd64": "core-windows"}
+#: What makes a wheel, beside its sources.
+_TOOLS = ("tools/platforms.py", "tools/macho.py", "tools/coff.py")
 
 
 def cross_environment() -> Environment:
@@ -44,7 +46,7 @@ def platform_wheel(tag: str) -> Path:
     One whose libraries ask for more than the tag promises is not written.
     """
     builder = cross_environment()
-    digest = source_digest("README.md", "tools/platforms.py", "constraints.txt")
+    digest = source_digest("README.md", "constraints.txt", *_TOOLS)
     folder = CACHE / "wheels" / f"{digest}-{tag}"
     with locked(folder.with_suffix(".lock")):
         if not folder.exists():

@@ -107,6 +107,11 @@ std::int32_t copy_text(std::string_view text, char* buffer, std::int64_t capacit
   return NEML2_OK;
 }
 
+void refuse_index(std::int64_t index, std::size_t count, const std::string& owner, const char* entries) {
+  throw Error(NEML2_ERROR_ARGUMENT, "index",
+              join(owner, " has ", count, " ", entries, "; there is none at ", index, ". Indices count from 0."));
+}
+
 std::int32_t record_recoverable(std::int32_t status, std::int32_t cause, const std::string& message,
                                 const std::vector<Error>& parts) {
   log::write(status == NEML2_NON_FINITE ? log::Channel::model : log::Channel::newton, log::Level::warning, message);

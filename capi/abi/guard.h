@@ -49,13 +49,12 @@ T& required(T* argument, const char* name) {
   return *argument;
 }
 
+[[noreturn]] void refuse_index(std::int64_t index, std::size_t count, const std::string& owner, const char* entries);
+
 // Returns an entry of a list. Throws NEML2_ERROR_ARGUMENT for another index: "The model has 3 options; there is ..."
 template <class List>
 const auto& entry_of(const List& list, std::int64_t index, const std::string& owner, const char* entries) {
-  if (index < 0 || index >= std::ssize(list))
-    throw Error(
-        NEML2_ERROR_ARGUMENT, "index",
-        join(owner, " has ", list.size(), " ", entries, "; there is none at ", index, ". Indices count from 0."));
+  if (index < 0 || index >= std::ssize(list)) refuse_index(index, list.size(), owner, entries);
   return list[static_cast<std::size_t>(index)];
 }
 

@@ -12,6 +12,7 @@
 #include "capi/archive/files.h"
 #include "capi/base/error.h"
 #include "capi/base/limits.h"
+#include "capi/base/sort.h"
 
 namespace neml2_capi::archive {
 namespace {
@@ -125,7 +126,7 @@ void Archive::read_directory() {
 void Archive::refuse_shared_bytes(std::size_t directory) const {
   std::vector<const Entry*> entries;
   for (const Entry& entry : entries_) entries.push_back(&entry);
-  std::sort(entries.begin(), entries.end(), [](const Entry* a, const Entry* b) { return a->begin < b->begin; });
+  heap_sort(entries, [](const Entry* a, const Entry* b) { return a->begin < b->begin; });
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const std::size_t end = i + 1 < entries.size() ? entries[i + 1]->begin : directory;
     if (entries[i]->offset + entries[i]->size > end)

@@ -9,6 +9,7 @@
 
 #include "capi/archive/files.h"
 #include "capi/base/error.h"
+#include "capi/base/sort.h"
 #include "capi/platform/refusals.h"
 
 namespace neml2_capi::artifact {
@@ -25,7 +26,7 @@ bool is_family(const std::string& name) {
 }
 
 std::string listed(std::vector<std::string> names) {
-  std::sort(names.begin(), names.end());
+  heap_sort(names);
   std::string text;
   for (const std::string& name : names) add_name(text, name);
   return text.empty() ? "none" : text;

@@ -64,9 +64,8 @@ double difference_of_logarithm(double a, double b) {
 // Near each other: Taylor's series about the middle, f[a, b, c] = sum of f^(n)(m) / n! h(n - 2) with the complete
 // symmetric polynomials h of the distances. The middle of a and c makes their distances opposite.
 double difference_of_logarithm(double a, double b, double c) {
-  double sorted[] = {a, b, c};
-  std::sort(std::begin(sorted), std::end(sorted));
-  const auto [least, between, greatest] = sorted;
+  const double least = std::min({a, b, c}), greatest = std::max({a, b, c});
+  const double between = std::max(std::min(a, b), std::min(std::max(a, b), c));
   const double middle = (least + greatest) / 2, far = (greatest - least) / 2 / middle;
   constexpr double near = 0.06;  // a distance beyond which the quotient loses two digits
   if (!(far <= near))

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "capi/base/error.h"
+#include "capi/base/sort.h"
 #include "capi/devices/host_arrays.h"
 #include "capi/evaluation/plan.h"
 #include "capi/evaluation/results.h"
@@ -137,7 +138,7 @@ class Dispatch::Spread {
   Tally finish(const std::vector<threads::Scheduler::Failure>& failures, const Bindings& bindings) {
     if (failures.size() == 1 && failed_.empty()) std::rethrow_exception(failures.front().error);
     for (const auto& failure : failures) failed_.push_back({failure.of, error_of(failure.error)});
-    std::sort(failed_.begin(), failed_.end(), [](const Failed& a, const Failed& b) { return a.of.begin < b.of.begin; });
+    heap_sort(failed_, [](const Failed& a, const Failed& b) { return a.of.begin < b.of.begin; });
     for (const Failed& failed : failed_) tally_.parts.push_back(placed(failed));
     if (!failures.empty()) throw AggregateError(std::move(tally_.parts));
     clear_sums(model_, bindings);

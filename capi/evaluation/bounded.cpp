@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "capi/base/error.h"
+#include "capi/base/sort.h"
 #include "capi/evaluation/chunks.h"
 #include "capi/evaluation/others.h"
 #include "capi/evaluation/plan.h"
@@ -45,7 +46,7 @@ Vector<BoundsCheck::Bad> BoundsCheck::find(const Bindings& bindings, const Range
     add(exceeded, all);
   }
   // A point that fails for several bounds is there once, and a smaller step mends it if it mends all.
-  std::ranges::stable_sort(bad, {}, &Bad::point);
+  heap_sort(bad, [](const Bad& a, const Bad& b) { return a.point < b.point; });
   Vector<Bad> once;
   for (const Bad& each : bad)
     if (once.empty() || once.back().point != each.point)

@@ -249,6 +249,8 @@ void walk(const Walk& points, model::Counts& counts) {
 }  // namespace
 
 extern const Functions double_functions = {width<double>, sizeof(double), walk<double>};
+#if !defined(NEML2_CAPI_SMALL) || !defined(__AVX2__)
 extern const Functions float_functions = {width<float>, sizeof(float), walk<float>};
+#endif
 
 }  // namespace neml2_capi::kernels::NML2_INSTRUCTION_SET

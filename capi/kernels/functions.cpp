@@ -13,6 +13,11 @@ extern const Functions double_functions, float_functions;
 namespace avx2 {
 extern const Functions double_functions, float_functions;
 }
+#if defined(NEML2_CAPI_SMALL)
+namespace float_of_v3 = portable;  // kernels for both have vectors of 32 bytes
+#else
+namespace float_of_v3 = avx2;
+#endif
 #if !defined(NEML2_CAPI_SMALL)
 namespace avx512 {
 extern const Functions double_functions, float_functions;
@@ -30,7 +35,8 @@ const Functions* functions(const char* target, std::int64_t real_size) {
   if (is("x86-64-v4") && all("avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512cd"))
     return doubles ? &avx512::double_functions : &avx512::float_functions;
 #endif
-  if (is("x86-64-v3") && all("avx2", "fma", "bmi2")) return doubles ? &avx2::double_functions : &avx2::float_functions;
+  if (is("x86-64-v3") && all("avx2", "fma", "bmi2"))
+    return doubles ? &avx2::double_functions : &float_of_v3::float_functions;
   if (!is("x86-64-v2") || !all("sse4.2")) return nullptr;
 #elif defined(__aarch64__)
   if (!is("aarch64")) return nullptr;

@@ -6,6 +6,7 @@
 
 #include "capi/base/error.h"
 #include "capi/base/log.h"
+#include "capi/base/sort.h"
 #include "capi/newton/messages.h"
 #include "capi/segments/implicit.h"
 #include "capi/tensor/rows.h"
@@ -115,7 +116,7 @@ class Substepping {
     const double middle = 0.5 * (a + b);
     const Rows rescued = solve(middle, b, solve(a, middle, failed, level + 1), level + 1);
     solved.insert(solved.end(), rescued.begin(), rescued.end());
-    std::sort(solved.begin(), solved.end());
+    heap_sort(solved);
     return solved;
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace neml2_capi {
 namespace {
@@ -33,10 +34,11 @@ Tensor copied_in_order(const Tensor& tensor, const Dims& order) {
 
 Dims order_of(const Tensor& tensor) {
   Dims order;
-  for (std::int64_t axis = 0; axis < tensor.ndim(); ++axis) order.push_back(axis);
-  std::int64_t* begin = order.empty() ? nullptr : &order[0];
-  std::stable_sort(begin, begin + order.size(),
-                   [&](std::int64_t a, std::int64_t b) { return tensor.strides()[a] > tensor.strides()[b]; });
+  const auto stride = [&](std::int64_t place) { return tensor.strides()[order[place]]; };
+  for (std::int64_t axis = 0; axis < tensor.ndim(); ++axis) {
+    order.push_back(axis);
+    for (std::int64_t i = axis; i > 0 && stride(i - 1) < stride(i); --i) std::swap(order[i - 1], order[i]);
+  }
   return order;
 }
 

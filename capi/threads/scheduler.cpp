@@ -15,6 +15,7 @@
 #include "capi/base/floating_point.h"
 #include "capi/base/interrupt.h"
 #include "capi/base/locks.h"
+#include "capi/base/sort.h"
 #include "capi/platform/threads.h"
 #include "capi/threads/worker.h"
 
@@ -82,8 +83,7 @@ class Scheduler::Workers {
     freed_.wait(lock, [&] { return !is_under_way(dispatch); });
     if (!are_of_this_process()) throw forked();
     if (interruption) std::rethrow_exception(interruption);
-    std::sort(dispatch.failures.begin(), dispatch.failures.end(),
-              [](const Failure& a, const Failure& b) { return a.of.begin < b.of.begin; });
+    heap_sort(dispatch.failures, [](const Failure& a, const Failure& b) { return a.of.begin < b.of.begin; });
     return std::move(dispatch.failures);
   }
 
