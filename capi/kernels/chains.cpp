@@ -108,12 +108,13 @@ bool Chains::is_planned(const model::Bindings& arrays) {
   for (const model::Part part :
        {model::Part::block, model::Part::parameter_block, model::Part::tangent, model::Part::jvp,
         model::Part::cotangent, model::Part::adjoint, model::Part::parameter_adjoint}) {
-    std::size_t bound = 0;
-    for (std::size_t i = 0; i < arrays.of(part).size(); ++i) {
-      bound = bound << 1 | static_cast<std::size_t>(arrays.of(part)[i].data != nullptr);
-      if (i % 64 == 63) note(std::exchange(bound, 0));
-    }
-    note(bound);
+    const model::Points *each = arrays.of(part).data(), *const end = each + arrays.of(part).size();
+    do {
+      std::size_t bound = 0;
+      for (const model::Points* const last = each + std::min<std::ptrdiff_t>(end - each, 64); each != last; ++each)
+        bound = bound << 1 | static_cast<std::size_t>(each->data != nullptr);
+      note(bound);
+    } while (each != end);
   }
   for (const model::Slope& slope : arrays.slopes) {
     const bool of_some = slope.components || slope.of_variable;
