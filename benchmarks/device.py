@@ -1,19 +1,19 @@
 """Models on a device by their text: points per second, beside what the device could do.
 
     python benchmarks/device.py [NAME ...] [--device cuda:0] [--points 1000 100000]
-                                [--gflops G --gbytes B] [--jacobian] [--neml2]
+                                [--gflops G --gbytes B] [--jacobian] [--packages]
 
 prints for models of tests/models/compile.py and numbers of points: the first call, which compiles;
 the least time of a call, with gathering and copies to and from arrays of the host; the time of the
 device alone, as the log of "model" tells it; points per second of both, of a call over tensors of
-torch on a card of CUDA, with its wait, and of lanes on all processors; and with --neml2 of NEML2's
-own runtime on the same tensors and card, whose results are compared. (Then neml2, its torch for
-CUDA and a C++ compiler are needed.) Beside it stand the operations and bytes of a point, and how
-many points a second operations and memory allow: of a card of CUDA by its clocks, of others as
---gflops and --gbytes say (10^9 operations and bytes a second). An operation is a node of the
-kernels' lists, one of pow included; no product is fused with a sum, so that a core does one
-operation a cycle. Bytes are those of the kernel alone: inputs, outputs, the tangent if it is asked
-for, and 24 of the report.
+torch on a card of CUDA, with its wait, and of lanes on all processors; and with --packages of what
+neml2-compile makes for the card, on the same tensors by libtorch, whose results are compared. (Then
+neml2, its torch for CUDA and a C++ compiler are needed.) Beside it stand the operations and bytes
+of a point, and how many points a second operations and memory allow: of a card of CUDA by its
+clocks, of others as --gflops and --gbytes say (10^9 operations and bytes a second). An operation is
+a node of the kernels' lists, one of pow included; no product is fused with a sum, so that a core
+does one operation a cycle. Bytes are those of the kernel alone: inputs, outputs, the tangent if it
+is asked for, and 24 of the report.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ DEFAULT = ["elasticity", "isotropic_hardening", "chaboche", "crystal"]
 CORES = {(7, 0): 32, (8, 0): 32, (9, 0): 64, (10, 0): 64}
 _HEAD = (
     "| model | points | first call, s | call, us a point | device, us a point | points/s, call "
-    "| points/s, device | points/s, tensors | points/s, NEML2 | points/s, lanes | operations "
+    "| points/s, device | points/s, tensors | points/s, packages | points/s, lanes | operations "
     "| bytes | points/s by operations | points/s by memory |"
 )
 
@@ -141,15 +141,14 @@ def on_tensors(model: Model, tensors: dict[str, Any], jacobian: bool) -> Callabl
     return run
 
 
-def of_neml2(name: str, tensors: dict[str, Any], jacobian: bool) -> Callable[[], Any]:
-    """Return the same by NEML2's runtime; the result of a call is that of NEML2."""
+def packages_of(name: str, tensors: dict[str, Any], jacobian: bool) -> Callable[[], Any]:
+    """Return the same by the packages of NEML2 for CUDA; the result of a call is that of them."""
     import torch
-    from neml2.aoti import Model as Reference
 
-    reference = Reference(str(models.artifact(name, device="cuda")), "cuda", "float64")
+    packages = Model(models.artifact(name, device="cuda"), device="cuda")
 
     def run() -> Any:
-        result = reference.jacobian(tensors) if jacobian else reference.forward(tensors)
+        result = packages.jacobian(tensors) if jacobian else packages.forward(tensors)
         torch.cuda.synchronize()
         return result
 
@@ -163,7 +162,9 @@ def require_agreement(ours: Any, theirs: Any) -> None:
         scale = np.abs(expected).max()
         difference = np.abs(ours[output].reshape(expected.shape) - expected).max() / scale
         if not difference < 1e-6:
-            sys.exit(f"{output} differs from NEML2's by {difference:.1g} of its greatest value")
+            sys.exit(
+                f"{output} differs from the packages' by {difference:.1g} of its greatest value"
+            )
 
 
 def rows(name: str, root: Path, arguments: argparse.Namespace) -> Iterator[list[str]]:
@@ -189,22 +190,22 @@ def rows(name: str, root: Path, arguments: argparse.Namespace) -> Iterator[list[
         iterations = there.evaluate(inputs)[1]["iterations"].mean()
         call, device = least(bound[0], times)
         on_lanes, _ = least(bound[1], times)
-        of_tensors = neml2 = math.nan
+        of_tensors = of_packages = math.nan
         if target == "cuda" and find_spec("torch"):
             import torch
 
             tensors = {n: torch.as_tensor(v, device=arguments.device) for n, v in inputs.items()}
             of_tensors, _ = least(on_tensors(there, tensors, arguments.jacobian), times)
-            if arguments.neml2:
-                run = of_neml2(name, tensors, arguments.jacobian)
+            if arguments.packages:
+                run = packages_of(name, tensors, arguments.jacobian)
                 result = run()
                 require_agreement(bound[0].outputs, result[0] if arguments.jacobian else result)
-                neml2, _ = least(run, times)
+                of_packages, _ = least(run, times)
         needed = operations(root, there, iterations)
         moved = bytes_moved(there, arguments.jacobian)
         by_operations = math.nan if arguments.jacobian or not needed else top_operations / needed
         numbers = [call * 1e6 / points, device * 1e6 / points]
-        rates = [points / t for t in (call, device, of_tensors, neml2, on_lanes)]
+        rates = [points / t for t in (call, device, of_tensors, of_packages, on_lanes)]
         yield [
             name,
             str(points),
@@ -227,7 +228,7 @@ def main() -> None:
     parser.add_argument("--gflops", type=float, default=0.0)
     parser.add_argument("--gbytes", type=float, default=0.0)
     parser.add_argument("--jacobian", action="store_true", help="with all blocks of derivatives")
-    parser.add_argument("--neml2", action="store_true", help="beside NEML2's runtime")
+    parser.add_argument("--packages", action="store_true", help="beside NEML2's packages")
     arguments = parser.parse_args()
     print(json.dumps({"device": arguments.device}), _HEAD, sep="\n")
     print("|" + " --- |" * (_HEAD.count("|") - 1))

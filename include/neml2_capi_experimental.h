@@ -277,8 +277,8 @@ NEML2_CAPI int32_t neml2_operator_call_set_output(neml2_operator_call *call, int
 /* ---------------------------------------------------------------------------------------------
  * Devices
  *
- * Packages that were compiled for CUDA run on a libtorch that is built for it. THIS IS UNTESTED: no GPU was at hand.
- * Evaluation beside the packages was tested on the CPU, with NEML2_RUNTIME_TENSORS.
+ * Packages that were compiled for CUDA run on a libtorch that is built for it. Graphs and explicit models ran on an H200
+ * (torch 2.11), implicit models on the CPU alone, with NEML2_RUNTIME_TENSORS.
  *
  * A model or a graph of a CUDA device takes and returns tensors of that device, which come and go through DLPack
  * without a copy; tensors of another device are UNSUPPORTED. A parameter can be set from the host. Work is put on the

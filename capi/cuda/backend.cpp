@@ -72,14 +72,14 @@ class Memory final : public graph::DeviceMemory {
   Context context_;
 };
 
-// Error of a kernel for whose stack memory is missing. The driver reserves it for all threads that a device can run.
+// Error of a kernel for whose stack memory is missing.
 Error no_stack(Object kernel) {
   int bytes = 0;
   driver().cuFuncGetAttribute(&bytes, local_bytes, kernel);
   return Error(NEML2_ERROR_MEMORY, "cuda",
                join("The CUDA device has no memory left for the stack of a kernel: ", bytes,
-                    " bytes for each thread that it can run, however few points there are. Give memory of the device "
-                    "back: other programs, models and arrays there hold theirs."));
+                    " bytes a thread. Other programs, models and arrays hold the device's memory: give some back, or "
+                    "evaluate fewer points at once, by the option chunk."));
 }
 
 using Functions = std::array<Object, std::size(graph::kernel_names)>;

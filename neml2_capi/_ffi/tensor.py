@@ -21,6 +21,7 @@ from neml2_capi._ffi.views import (
     is_on_host,
     is_read_only,
     layout,
+    taken,
 )
 
 # The devices of DLPack whose memory the processor reads: CPU, CUDA host, ROCm host, CUDA managed.
@@ -203,6 +204,26 @@ def wrap(out: Any, value: Any, label: Label, dtype: str) -> Any:
     ):
         return _wrap_device(out, value, label)
     return _wrap_numpy(out, _as_array(value, label, dtype), label)
+
+
+def host_array(value: Any, label: Label, dtype: str) -> Array:
+    """A numpy array over an argument, as of wrap(); FatalError if it is in memory of a device."""
+    require_host(value, label)
+    owner = owned("tensor")
+    return taken(owner, wrap(owner, value, label, dtype), label, dtype)
+
+
+def require_host(value: Any, label: Label) -> None:
+    """FatalError if an array is in memory of a device."""
+    if is_torch(value):
+        elsewhere, instead = not value.is_cpu, "tensor.cpu()"
+    else:
+        asked = getattr(value, "__dlpack_device__", None)
+        elsewhere, instead = asked is not None and asked()[0] not in _HOST, "it on the cpu"
+    if elsewhere:
+        raise label.refuse(
+            f"is on a device, and is read on the host: pass {instead}", lib.NEML2_ERROR_UNSUPPORTED
+        )
 
 
 def _as_array(value: Any, label: Label, dtype: str) -> Array:

@@ -104,11 +104,6 @@ def taken(owner: Any, source: Any, label: Label, dtype: str) -> Array:
         raise label.refuse(
             f"must be {dtype}; got bfloat16. Convert it first", lib.NEML2_ERROR_DTYPE
         )
-    if not is_on_host(owner):
-        raise label.refuse(
-            f"is on {device_text(device_of(owner))}, and is read on the host: pass tensor.cpu()",
-            lib.NEML2_ERROR_UNSUPPORTED,
-        )
     return as_numpy(owner, source)
 
 

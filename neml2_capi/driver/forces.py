@@ -9,12 +9,10 @@ import numpy as np
 
 from neml2_capi._ffi.components import components
 from neml2_capi._ffi.errors import FatalError, unknown_name
-from neml2_capi._ffi.handle import owned
 from neml2_capi._ffi.kinds import Kind, kind_of
 from neml2_capi._ffi.labels import Array, Label, common_batch
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import Tensor, carries_gradient, wrap
-from neml2_capi._ffi.views import taken
+from neml2_capi._ffi.tensor import Tensor, carries_gradient, host_array
 
 if TYPE_CHECKING:
     from neml2_capi._ffi.variables import Variable
@@ -230,9 +228,8 @@ def as_array(value: Any, label: Label) -> Array:
         )
     if value is None:
         raise label.refuse("is None; expected numbers", lib.NEML2_ERROR_DTYPE)
-    owner = owned("tensor")
     value = np.bool_(value) if isinstance(value, bool) else value  # not the number 1
-    return taken(owner, wrap(owner, value, label, "float64"), label, "float64")
+    return host_array(value, label, "float64")
 
 
 def typed(values: Array, label: Label, dtype: str, where: str = "") -> Array:

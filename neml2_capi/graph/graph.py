@@ -109,8 +109,7 @@ class Graph(Handle):
             As in Model.
         device : str or torch.device, optional
             "cpu", "cuda" or "cuda:1"; by default what the package was compiled for. A graph on CUDA
-            takes and returns tensors there, on torch's current stream and without waiting for it;
-            this is untested.
+            takes and returns tensors there, on torch's current stream and without waiting for it.
         guards
             False to have inputs not checked, and not copied if they do not lie in memory as the
             package wants it: for inputs that are known to fit. Others give wrong results, or end

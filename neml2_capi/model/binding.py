@@ -12,7 +12,7 @@ from neml2_capi._ffi.errors import FatalError, check
 from neml2_capi._ffi.handle import owned
 from neml2_capi._ffi.labels import Array, Label
 from neml2_capi._ffi.library import ffi, lib
-from neml2_capi._ffi.tensor import Tensor, is_torch, wrap
+from neml2_capi._ffi.tensor import Tensor, is_torch, require_host, wrap
 from neml2_capi._ffi.views import taken
 
 _VOID = ffi.typeof("void *")
@@ -147,6 +147,7 @@ class Place(NamedTuple):
         if isinstance(value, Tensor):
             return value.numpy()
         if is_torch(value):
+            require_host(value, self.label)
             owner = owned("tensor")
             if wrap(owner, value, self.label, self.dtype.name) is value:
                 return taken(owner, value, self.label, self.dtype.name)

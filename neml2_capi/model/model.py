@@ -81,8 +81,8 @@ class Model(Functions, Described):
             only: without it, its defaults hold.
         device : str or torch.device, optional
             "cpu", the default, "cuda" or "cuda:1", of those that the artifact was compiled for. A
-            model on CUDA takes and returns torch tensors there; this is untested, and
-            include/neml2_capi_experimental.h says under "Devices" what it can do. On "opencl" or
+            model on CUDA takes and returns torch tensors there; "Devices" in
+            include/neml2_capi_experimental.h says what it can do, and what ran. On "opencl" or
             "opencl:1", and on CUDA without packages for it, the device compiles the text that
             `neml2-capi build-kernels ARTIFACT --target opencl` (or `cuda`) has written, and arrays
             are the host's, or stay there: docs/devices.md.

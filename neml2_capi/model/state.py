@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 
 from neml2_capi._ffi.errors import FatalError, unknown_name
-from neml2_capi._ffi.handle import owned
 from neml2_capi._ffi.kinds import alike
 from neml2_capi._ffi.labels import Array, Label
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import Tensor, carries_gradient, is_torch, wrap
+from neml2_capi._ffi.tensor import Tensor, carries_gradient, host_array, is_torch
 from neml2_capi._ffi.variables import Variable
-from neml2_capi._ffi.views import taken
 from neml2_capi.model.evaluation import check_mapping
 from neml2_capi.model.signature import Signature
 
@@ -199,7 +197,7 @@ def _zeros(batch: tuple[int, ...], variable: Variable) -> Array:
 def _initial(name: str, value: Any, zeros: Array) -> Any:
     """A copy of an initial value, of the shape and the element type of what is zero else."""
     label = Label("initial value", name)
-    array, target = np.asarray(_as_array(value, label, zeros.dtype.name)), zeros.copy()
+    array, target = np.asarray(host_array(value, label, zeros.dtype.name)), zeros.copy()
     if array.dtype.kind not in "fiu":
         raise label.refuse(
             f"has the element type {array.dtype}; expected numbers", lib.NEML2_ERROR_DTYPE
@@ -221,11 +219,6 @@ def _initial(name: str, value: Any, zeros: Array) -> Any:
         )
     made = alike(value, target)
     return value.to(made).expand(target.shape).clone() if carries_gradient(value) else made
-
-
-def _as_array(value: Any, label: Label, dtype: str) -> Array:
-    owner = owned("tensor")
-    return taken(owner, wrap(owner, value, label, dtype), label, dtype)
 
 
 def _shape(point: tuple[int, ...]) -> str:
