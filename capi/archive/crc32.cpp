@@ -9,7 +9,7 @@ namespace {
 
 using CrcTables = std::array<std::array<std::uint32_t, 256>, 8>;
 
-constexpr CrcTables make_crc_tables() {
+CrcTables make_crc_tables() {
   CrcTables tables{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {
     std::uint32_t crc = byte;
@@ -24,11 +24,10 @@ constexpr CrcTables make_crc_tables() {
   return tables;
 }
 
-constexpr CrcTables crc_tables = make_crc_tables();
-
 }  // namespace
 
 std::uint32_t crc32(std::string_view bytes) {
+  static const CrcTables crc_tables = make_crc_tables();  // 10 µs, once, instead of 8 KB of the library
   std::uint32_t crc = ~0u;
   while (bytes.size() >= 8) {
     std::uint32_t low, high;

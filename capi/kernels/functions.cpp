@@ -28,7 +28,9 @@ extern const Functions double_functions, float_functions;
 const Functions* functions(const char* target, std::int64_t real_size) {
   const bool doubles = real_size == sizeof(double);
   const auto is = [target](const char* name) { return std::strcmp(target, name) == 0; };
+#if !defined(NEML2_CAPI_SMALL) || !defined(__x86_64__)
   if (is("portable")) return doubles ? &portable::double_functions : &portable::float_functions;
+#endif
 #if defined(__x86_64__)
   const auto all = [](auto... names) { return (processor::has(names) && ...); };
 #if !defined(NEML2_CAPI_SMALL)
@@ -37,7 +39,7 @@ const Functions* functions(const char* target, std::int64_t real_size) {
 #endif
   if (is("x86-64-v3") && all("avx2", "fma", "bmi2"))
     return doubles ? &avx2::double_functions : &float_of_v3::float_functions;
-  if (!is("x86-64-v2") || !all("sse4.2")) return nullptr;
+  if (!(is("x86-64-v2") || is("portable")) || !all("sse4.2")) return nullptr;
 #elif defined(__aarch64__)
   if (!is("aarch64")) return nullptr;
 #else
