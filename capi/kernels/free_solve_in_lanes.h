@@ -65,12 +65,8 @@ class FreeSolve {
   }
 
   void evaluate(const Step& step, std::int64_t i) {
-    if (i > 0 && step.values.kernel) {
-      scratch_.prepare(step.values);
-      return scratch_.call(step.values);
-    }
-    if (i == 0 || !step.implicit) scratch_.run_forward(step);
-    if (!step.implicit) return;
+    if (!step.implicit) return evaluate_forward(step, i);
+    if (i == 0) scratch_.run_forward(step);
     scratch_.copy(i == 0 ? step.pack : walk_.free.pack);
     if (i == 0) scratch_.copy(step.guess);
     newton_.prepare();
@@ -80,6 +76,13 @@ class FreeSolve {
     }
     scratch_.call(step.implicit->system);
     is_new_ = true;
+  }
+
+  // Evaluates the law without the derivatives that it has given, if these stay.
+  void evaluate_forward(const Step& step, std::int64_t i) const {
+    if (i == 0 || !step.values.kernel) return scratch_.run_forward(step);
+    scratch_.prepare(step.values);
+    scratch_.call(step.values);
   }
 
   void iterate(const Implicit& system, std::int64_t i) {
