@@ -26,6 +26,9 @@ struct Place {
 struct Bound {
   void* data = nullptr;
   std::int64_t stride = -1;
+  std::int32_t type = 0;  // of XLA
+
+  bool operator==(const Bound&) const = default;
 };
 
 // Call over the buffers of a custom call, and what was bound last.
@@ -48,9 +51,8 @@ std::string_view next(std::string_view& text, char end) {
   return part;
 }
 
-template <class Number>
-Number number_of(std::string_view text, Number least) {
-  Number value = 0;
+std::int64_t number_of(std::string_view text, std::int64_t least) {
+  std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < least)
     refuse(join("The attribute 'arrays' has '", text, "' where a number of ", least, " or more is expected."));
@@ -62,10 +64,10 @@ std::vector<Place> places_of(std::string_view text) {
   while (!text.empty()) {
     std::string_view line = next(text, '\n');
     Place place;
-    place.role = number_of<std::int32_t>(next(line, '\t'), 0);
+    place.role = static_cast<std::int32_t>(number_of(next(line, '\t'), 0));
     place.name = next(line, '\t');
     place.variable = next(line, '\t');
-    place.size = number_of<std::int64_t>(line, 1);
+    place.size = number_of(line, 1);
     places.push_back(std::move(place));
   }
   return places;
@@ -186,8 +188,8 @@ void bind_all(Kept& kept, const std::vector<Place>& places, const Frame& frame, 
     if (!is_one && count != place.size * points)
       refuse(join("The buffer of '", place.name, "' has ", count, " values; expected ", place.size, " for each of ",
                   points, " points", is_result ? "." : ", or for all."));
-    const Bound array{buffer.data, is_one ? 0 : place.size};
-    if (array.data == kept.bound[i].data && array.stride == kept.bound[i].stride) continue;
+    const Bound array{buffer.data, is_one ? 0 : place.size, buffer.dtype};
+    if (array == kept.bound[i]) continue;
     kept.bound[i] = {};
     bind(kept.call.get(), place, buffer, array, is_result);
     kept.bound[i] = array;

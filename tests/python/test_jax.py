@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -359,6 +360,27 @@ def test_single_precision_of_jax_is_told(elasticity: Model) -> None:
             Function(elasticity)
     finally:
         jax.config.update("jax_enable_x64", True)
+
+
+def test_a_model_of_single_precision_needs_no_double_one(exported: Path) -> None:
+    model = Model(exported / "single", dtype="float32")
+    shares = RANDOM.uniform(0.1, 0.4, (3, 4)).astype(np.float32)
+    strain = RANDOM.normal(0, 1e-3, (3, 6)).astype(np.float32)
+    expected = model.forward({"fractions": shares, "strain": strain})["stress"]
+    jax.config.update("jax_enable_x64", False)
+    try:
+        law = Function(model)
+
+        def stress(given: Any) -> Any:
+            return law({"fractions": given, "strain": strain})["stress"]
+
+        np.testing.assert_array_equal(jax.jit(stress)(shares), expected)
+        along = jax.jit(lambda x, t: jax.jvp(stress, (x,), (t,))[1])(shares, shares)
+    finally:
+        jax.config.update("jax_enable_x64", True)
+    assert along.dtype == np.float32
+    found = model.jvp({"fractions": shares, "strain": strain}, {"fractions": shares})[1]["stress"]
+    np.testing.assert_allclose(along, found, rtol=1e-5, atol=1e-6 * np.abs(found).max())
 
 
 def test_the_example_recovers_the_truth(artifacts: Artifacts) -> None:

@@ -260,5 +260,6 @@ def test_what_does_not_fit_is_refused_and_the_model_stays(artifacts: Artifacts) 
     host = Host()
     assert host.call(host.frame([strain], [stress], model=handle, arrays=good)), host.told
     np.testing.assert_array_equal(stress, model.forward({"strain": strain})["stress"])
+    assert "'strain' must be float64; got int64" in told(dtype=_S64)  # where it was bound before
     model.close()
     assert "model" in told()
