@@ -1,0 +1,84 @@
+"""A history as a function of jax."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+Arrays = Mapping[str, Any]
+
+
+def driven(run: Callable[..., Any], outputs: Iterable[str]) -> Callable[[Arrays], dict[str, Any]]:
+    """A history as a function of jax of its parameters, with gradients in reverse mode.
+
+        import functools
+        model = neml2_capi.Model(neml2_capi.examples.path("isotropic_hardening"))
+        times = np.linspace(0, 10, 21)
+        tension = functools.partial(neml2_capi.experiments.tension, model, times, 0.01)
+        history = neml2_capi.jax.driven(tension, ["stress"])
+        slope = jax.grad(lambda E: history({"E": E})["stress"][-1, 0])(200e3)
+
+    Gradients go backward through all increments in one callback, as Results.gradient() does.
+
+    Parameters
+    ----------
+    run
+        drive(), or an experiment, with all arguments but `parameters` and `derivatives`.
+    outputs
+        What is returned.
+
+    Returns
+    -------
+    function
+        Of a mapping of parameters to arrays, float64; it returns the outputs by name. The history
+        is driven once when it is traced, with the stored parameters, for its results' shapes.
+
+    Raises
+    ------
+    FatalError
+        As drive() does, once the function is called.
+    """
+    names = list(outputs)
+
+    def given(known: tuple[str, ...], values: Any) -> dict[str, Any]:
+        return {name: np.asarray(value) for name, value in zip(known, values, strict=True)}
+
+    def called(parameters: Arrays) -> dict[str, Any]:
+        known = tuple(parameters)
+        values = tuple(jnp.asarray(parameters[name], float) for name in known)
+        first = run()
+        batch = np.broadcast_shapes(*(value.shape for value in values))
+        shapes = []
+        for name in names:
+            rows, *point = first[name].shape
+            own = () if tuple(point[: len(batch)]) == batch else batch
+            shapes.append(jax.ShapeDtypeStruct((rows, *own, *point), values[0].dtype))
+
+        def forward(*arrays: Any) -> tuple[Any, ...]:
+            results = run(parameters=given(known, arrays))
+            return tuple(np.asarray(results[name], float) for name in names)
+
+        def backward(arrays: Any, weights: Any) -> tuple[Any, ...]:
+            results = run(parameters=given(known, arrays), derivatives=list(known))
+            found = results.gradient(given(tuple(names), weights))
+            return tuple(np.asarray(found[name], float) for name in known)
+
+        @jax.custom_vjp  # type: ignore[untyped-decorator]
+        def history(*arrays: Any) -> Any:
+            return jax.pure_callback(forward, tuple(shapes), *arrays, vmap_method="sequential")
+
+        def kept(*arrays: Any) -> Any:
+            return history(*arrays), arrays
+
+        def pulled_back(arrays: Any, weights: Any) -> Any:
+            like = tuple(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arrays)
+            return jax.pure_callback(backward, like, arrays, weights, vmap_method="sequential")
+
+        history.defvjp(kept, pulled_back)
+        return dict(zip(names, history(*values), strict=True))
+
+    return called
