@@ -86,6 +86,10 @@ model = Model("aoti/combined_hardening")
 inputs = {v.name: np.zeros(v.base_shape) for v in model.inputs}
 inputs.update(t=1.0, strain=strain)
 """,
+    "neml2_capi/jax/history.py": """
+import jax, neml2_capi.jax
+jax.config.update("jax_enable_x64", True)
+""",
     "neml2_capi/sweeps/__init__.py": "times, strain = np.linspace(0, 1, 101), path",
     "neml2_capi/sweeps/results.py": """
 results = neml2_capi.sweep(lambda parameters: {"stress": stress}, {"E": np.ones(3)})
