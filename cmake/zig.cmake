@@ -37,7 +37,7 @@ add_link_options(-g0 -fno-sanitize=undefined)
 if(CMAKE_SYSTEM_NAME STREQUAL Darwin)
   # There a table of symbols takes another option, and tables for exceptions are written once, in Apple's own form,
   # which knows functions with frame pointers.
-  add_link_options(-Wl,-x)
+  add_link_options(-Wl,-x -Wl,-S)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-asynchronous-unwind-tables>
     $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
 else()

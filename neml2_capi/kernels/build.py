@@ -243,6 +243,8 @@ def _build(
             list(pool.map(compile_one, zip(sources, objects, strict=True)))
         library = Path(scratch) / file
         alone = _ALONE if system == "windows" else []
+        if system == "macos":  # no path of this machine
+            alone = ["-Wl,-S", f"-Wl,-install_name,@rpath/{file}"]
         _run([*command, "-shared", *alone, "-o", str(library), *objects], library.name)
         if not library.read_bytes().startswith(SYSTEMS[system].magic):
             goal = SYSTEMS[system].zig.get(target.machine, system)
