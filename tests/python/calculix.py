@@ -60,8 +60,12 @@ def attempt(
     threads: int = 1,
     wrappers: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[str]:
-    """Run a deck in a folder, which has the mappings; `parts` are the files that it includes."""
-    shutil.copy(DECKS / f"{deck}.inp", folder)
+    """Run a deck in a folder, which has the mappings; `parts` are the files that it includes.
+
+    The deck is one of the tests, or among the parts.
+    """
+    if deck not in parts:
+        shutil.copy(DECKS / f"{deck}.inp", folder)
     for name, text in parts.items():
         (folder / f"{name}.inp").write_text(text)
     place = folder / "library"

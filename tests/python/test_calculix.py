@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from abaqus import Array, mandel, tensor
-from calculix import CCX, MARKS, attempt, material, run, tables
+from calculix import CCX, DECKS, MARKS, attempt, material, run, tables
 from native import PREBUILT
 from tracing import opened, tracer
 
@@ -211,3 +211,47 @@ def test_a_material_that_the_library_has_not_fails_with_what_to_do(job: Path) ->
     done = attempt(job, "one_element", parts)
     assert done.returncode != 0
     assert "it has elasticity, hardening" in done.stdout + done.stderr
+
+
+#: Deflections of the tip at the ends of steps: it flows in most of them.
+DEFLECTIONS = (0.02, 0.05, 0.06, 0.03, -0.02, -0.06, -0.03, 0.04, 0.08)
+
+
+def step_to(tip: float) -> str:
+    """Return a step of two increments that leaves a file for a restart."""
+    return f"""*STEP
+*STATIC, DIRECT
+0.5, 1
+*BOUNDARY
+TIP, 3, 3, {tip}
+*NODE PRINT, NSET=TIP
+RF
+*EL PRINT, ELSET=EALL
+S, E
+*RESTART, WRITE, FREQUENCY=1
+*END STEP
+"""
+
+
+def test_a_beam_that_is_stopped_at_every_third_step_goes_on_as_it_was(job: Path) -> None:
+    model = (DECKS / "beam.inp").read_text().partition("*STEP")[0] + "*INCLUDE, INPUT=aside.inp\n"
+    steps = [step_to(tip) for tip in DEFLECTIONS]
+    included = {"material": HARDENING, "aside": (DECKS / "aside.inp").read_text()}
+    run(job, "whole", {**included, "whole": model + "".join(steps)})
+    whole = tables(job, "whole")
+    parts = [model, "*RESTART, READ, STEP=3\n", "*RESTART, READ, STEP=6\n"]
+    found: dict[str, list[tuple[float, Array]]] = {name: [] for name in whole}
+    for number, head in enumerate(parts):
+        name = f"part{number}"
+        if number:
+            (job / f"part{number - 1}.rout").rename(job / f"{name}.rin")
+        run(job, name, {**included, name: head + "".join(steps[3 * number : 3 * number + 3])})
+        for quantity, table in tables(job, name).items():
+            found[quantity] += table
+    plastic = np.abs(whole["stresses"][-1][1]).max()
+    assert plastic > 150 and len(whole["stresses"]) == 18
+    for quantity, table in whole.items():
+        # Of values that are round-off, such as 1e-15 MPa, seven digits are equal, too.
+        for (time, values), (again, continued) in zip(table, found[quantity], strict=True):
+            assert time == again
+            np.testing.assert_array_equal(continued, values, err_msg=f"{quantity} at {time}")
