@@ -96,11 +96,12 @@ def test_example_says_what_is_wrong_and_fails() -> None:
         run(built("example_c"), "/nonexistent", PREBUILT / "viscoplastic")
 
 
-def test_an_element_in_plane_stress_has_the_stress_of_a_truss() -> None:
+@pytest.mark.parametrize("program", ["example_plane_stress", "example_membrane"])
+def test_an_element_in_plane_stress_has_the_stress_of_a_truss(program: str) -> None:
     model = Model(examples.path("isotropic_hardening"), hypothesis="uniaxial")
     strain = 2e-3 * np.arange(6.0)
     truss = drive(model, np.arange(6.0), {"strain": strain[:, None]})["stress"]
-    lines = run(built("example_plane_stress"), examples.path("isotropic_hardening")).splitlines()
+    lines = run(built(program), examples.path("isotropic_hardening")).splitlines()
     assert len(lines) == 5
     for step, line in enumerate(lines, 1):
         before, _, stress = line.partition(" stress ")
