@@ -2,7 +2,10 @@
 #include "capi/archive/crc32.h"
 
 #include <array>
+#include <atomic>
 #include <cstring>
+
+#include "capi/base/once.h"
 
 namespace neml2_capi::archive {
 namespace {
@@ -27,7 +30,8 @@ CrcTables make_crc_tables() {
 }  // namespace
 
 std::uint32_t crc32(std::string_view bytes) {
-  static const CrcTables crc_tables = make_crc_tables();  // 10 µs, once, instead of 8 KB of the library
+  static constinit std::atomic<const CrcTables*> found = nullptr;  // 10 µs, once, instead of 8 KB of the library
+  const CrcTables& crc_tables = once(found, make_crc_tables);
   std::uint32_t crc = ~0u;
   while (bytes.size() >= 8) {
     std::uint32_t low, high;

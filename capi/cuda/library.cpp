@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "capi/base/error.h"
+#include "capi/base/once.h"
 #include "capi/platform/library_functions.h"
 
 namespace neml2_capi::cuda {
@@ -87,12 +88,12 @@ CompilerFunctions find_compiler() {
 
 const DriverFunctions& driver() {
   static constinit std::atomic<const DriverFunctions*> found = nullptr;
-  return platform::once(found, find_driver);
+  return once(found, find_driver);
 }
 
 const CompilerFunctions& compiler() {
   static constinit std::atomic<const CompilerFunctions*> found = nullptr;
-  return platform::once(found, find_compiler);
+  return once(found, find_compiler);
 }
 
 void require(Status status, const char* what) {

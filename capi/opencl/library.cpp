@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "capi/base/once.h"
 #include "capi/platform/library_functions.h"
 
 namespace neml2_capi::opencl {
@@ -45,7 +46,7 @@ Functions looked_up() {
 
 const Functions& functions() {
   static constinit std::atomic<const Functions*> found = nullptr;
-  return platform::once(found, looked_up);
+  return once(found, looked_up);
 }
 
 void require(Number status, const char* what) {
