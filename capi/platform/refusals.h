@@ -35,8 +35,8 @@ class QuietWrites {
   QuietWrites& operator=(const QuietWrites&) = delete;
 
  private:
-  [[maybe_unused]] alignas(16) unsigned char before_[128];
-  [[maybe_unused]] bool was_pending_;
+  alignas(16) unsigned char before_[128];
+  bool was_pending_;
 };
 
 }  // namespace neml2_capi::refusals

@@ -30,7 +30,7 @@ class BlockedSignals {
   BlockedSignals& operator=(const BlockedSignals&) = delete;
 
  private:
-  [[maybe_unused]] alignas(16) unsigned char before_[128];
+  alignas(16) unsigned char before_[128];
 };
 
 }  // namespace neml2_capi::platform

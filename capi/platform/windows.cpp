@@ -87,7 +87,10 @@ std::uintptr_t locks::detail::this_thread() { return GetCurrentThreadId(); }
 // There are no signals to block, and no limits of a process to tell.
 std::string refusals::limit_behind(int) { return ""; }
 refusals::QuietWrites::QuietWrites() : was_pending_(false) {}
-refusals::QuietWrites::~QuietWrites() = default;
+refusals::QuietWrites::~QuietWrites() {
+  static_cast<void>(before_);
+  static_cast<void>(was_pending_);
+}
 
 }  // namespace neml2_capi
 
@@ -102,7 +105,7 @@ std::string variable(const char* name) {
 }  // namespace
 
 BlockedSignals::BlockedSignals() = default;
-BlockedSignals::~BlockedSignals() = default;
+BlockedSignals::~BlockedSignals() { static_cast<void>(before_); }
 
 std::int64_t process_id() { return GetCurrentProcessId(); }
 
