@@ -72,8 +72,8 @@ template <class Rows>
 #if defined(__AVX512F__)
   __m256d more_of_first, more_of_second;
   four_rows(rows, 4, c, more_of_first, more_of_second);
-  _mm512_storeu_pd(to, __builtin_shufflevector(first, more_of_first, 0, 1, 2, 3, 4, 5, 6, 7));
-  _mm512_storeu_pd(to + 8, __builtin_shufflevector(second, more_of_second, 0, 1, 2, 3, 4, 5, 6, 7));
+  _mm512_storeu_pd(to, _mm512_insertf64x4(_mm512_castpd256_pd512(first), more_of_first, 1));
+  _mm512_storeu_pd(to + 8, _mm512_insertf64x4(_mm512_castpd256_pd512(second), more_of_second, 1));
 #else
   _mm256_storeu_pd(to, first);
   _mm256_storeu_pd(to + 4, second);
