@@ -142,7 +142,7 @@ def on_tensors(model: Model, tensors: dict[str, Any], jacobian: bool) -> Callabl
 
 
 def packages_of(name: str, tensors: dict[str, Any], jacobian: bool) -> Callable[[], Any]:
-    """Return the same by the packages of NEML2 for CUDA; the result of a call is that of them."""
+    """Return the same by the packages of NEML2 for CUDA; a call returns their result."""
     import torch
 
     packages = Model(models.artifact(name, device="cuda"), device="cuda")

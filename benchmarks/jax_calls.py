@@ -1,4 +1,4 @@
-"""What a model costs among jax's operations, beside a callback of jax to Python.
+"""Times of a model among jax's operations, beside a callback of jax to Python.
 
     python benchmarks/jax_calls.py [ARTIFACT ...] [--points 1 1000 100000] [--rounds 7]
 

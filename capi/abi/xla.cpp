@@ -22,7 +22,7 @@ struct Place {
   std::int64_t size = 0;       // values per point
 };
 
-// What is bound for a buffer.
+// Array that is bound for a buffer.
 struct Bound {
   void* data = nullptr;
   std::int64_t stride = -1;

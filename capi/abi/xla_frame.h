@@ -22,7 +22,7 @@ struct Version {
   std::int32_t major, minor;
 };
 
-// What XLA asks for when a handler is registered, as the first extension of a frame.
+// Request of XLA when a handler is registered, the first extension of a frame.
 struct Metadata {
   std::size_t size;
   Version version;

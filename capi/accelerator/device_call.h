@@ -60,6 +60,8 @@ class DeviceCall {
   };
 
   Place place_of(const model::Points& array, std::int64_t begin) const;
+  // Place of an output's derivatives in the tangent, from a column on.
+  Place in_tangent(std::size_t output, std::int64_t column, std::int64_t points) const;
   // The request of a run.
   struct Run {
     std::int64_t size;  // points at once
@@ -82,7 +84,7 @@ class DeviceCall {
   bool upload_parameters(const model::Bindings& bindings, const model::Snapshot& snapshot);
   void gather(const model::Bindings& bindings, std::int64_t begin, std::int64_t points, bool vary);
   void write(const model::Bindings& bindings, std::int64_t begin, std::int64_t points);
-  // Derivatives in memory of this: what is bound for them, and the place of a point's first element.
+  // Derivatives that are bound, and the places of a point's first element.
   struct Block {
     model::Part part;
     const model::Derivative& derivative;

@@ -35,6 +35,14 @@ void DeviceCall::multiply(const Shape& shape, bool adds, const Place& matrix, co
                  of(to.first), of(to.point), of(to.column), of(statuses)});
 }
 
+DeviceCall::Place DeviceCall::in_tangent(std::size_t output, std::int64_t column, std::int64_t points) const {
+  return {.handle = tangent_.memory->handle(),
+          .first = (outputs_at_[output] * columns_ + column) * points,
+          .point = 1,
+          .row = columns_ * points,
+          .column = points};
+}
+
 void DeviceCall::write_products(const model::Bindings& bindings, Part part, std::int64_t begin, std::int64_t points) {
   const bool transposed = model::is_adjoint(part);
   const Kind kind = transposed ? model::kind_of(part) : Kind::input;
@@ -46,19 +54,16 @@ void DeviceCall::write_products(const model::Bindings& bindings, Part part, std:
     const std::size_t to = transposed ? each.input : each.output, from = transposed ? each.output : each.input;
     if (!results[to].data) continue;
     std::int64_t rows = outputs_at_[each.output + 1] - outputs_at_[each.output],
-                 columns = by[each.input + 1] - by[each.input], by_row = columns_ * points, by_column = points;
+                 columns = by[each.input + 1] - by[each.input];
+    Place matrix = in_tangent(each.output, by[each.input], points);
     if (transposed) {
       std::swap(rows, columns);
-      std::swap(by_row, by_column);
+      std::swap(matrix.row, matrix.column);
     }
     // Takes an array that is not given as zero: a product without columns.
     const bool is_given = given[from].data != nullptr;
     const Place nothing{.handle = reports_.memory->handle()};
-    multiply({points, rows, is_given ? columns : 0}, is_written[to],
-             {.handle = tangent_.memory->handle(),
-              .first = (outputs_at_[each.output] * columns_ + by[each.input]) * points,
-              .row = by_row,
-              .column = by_column},
+    multiply({points, rows, is_given ? columns : 0}, is_written[to], matrix,
              is_given ? place_of(given[from], begin) : nothing, place_of(results[to], begin));
     is_written[to] = true;
   }
@@ -77,11 +82,7 @@ std::vector<DeviceCall::Block> DeviceCall::blocks_of(const model::Bindings& bind
       if (!array.data) continue;
       const std::int64_t rows = outputs_at_[each.output + 1] - outputs_at_[each.output],
                          columns = by[each.input + 1] - by[each.input];
-      const Place direct{.handle = tangent_.memory->handle(),
-                         .first = (outputs_at_[each.output] * columns_ + by[each.input]) * points,
-                         .point = 1,
-                         .row = columns_ * points,
-                         .column = points};
+      const Place direct = in_tangent(each.output, by[each.input], points);
       Block block{part, each, array, rows, columns, direct, direct};
       if (std::ranges::any_of(bindings.slopes, [&](const Slope& slope) { return acts_on(slope, part, each); })) {
         block.from = {.handle = totals_.memory->handle(),
@@ -110,10 +111,7 @@ void DeviceCall::add_up(const model::Bindings& bindings, const Block& block, std
   for (const Slope& slope : bindings.slopes) {
     if (!acts_on(slope, block.part, derivative)) continue;
     const std::int64_t size = inputs_at_[slope.input + 1] - inputs_at_[slope.input];
-    const Place matrix{.handle = tangent_.memory->handle(),
-                       .first = (outputs_at_[derivative.output] * columns_ + inputs_at_[slope.input]) * points,
-                       .row = columns_ * points,
-                       .column = points};
+    const Place matrix = in_tangent(derivative.output, inputs_at_[slope.input], points);
     for (std::int64_t column = 0; column < block.columns; ++column) {
       const bool is_given = slope.array.data != nullptr;  // else it is zero: a product without columns
       Place vector = is_given ? place_of(slope.array, begin) : nothing;

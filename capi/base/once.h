@@ -1,4 +1,4 @@
-// What is made once for the life of the process, without a variable that waits for its first use.
+// Values made once for the life of the process, without a variable that waits for its first use.
 #pragma once
 
 #include <atomic>

@@ -93,7 +93,7 @@ void Layout::add(const artifact::ForwardSegment& segment) {
         made.begin() + static_cast<std::ptrdiff_t>(count), made.end(),
         [&](const Place& block) { return !block.sparse && is_of_scalars(block.at, 0, 1, block.components); });
     made.resize(count);
-    // What a later segment is given of scalars may follow from tensors.
+    // Scalars that a later segment is given may follow from tensors.
     if (are_same && steps.empty() && folder_.has(graph.package)) step.values = run_of(graph.package, given, made);
   }
   if (asked_.by_parameters && !segment.parameter_jacobian_package.empty()) {

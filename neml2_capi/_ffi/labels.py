@@ -1,4 +1,4 @@
-"""What arrays are for, to name them in errors, and their batches."""
+"""Labels that name arrays in errors, and the common batch of arrays."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def as_numpy(owner: Any, source: Any = None) -> Array:
     if dtype is None:
         raise FatalError(
             f"numpy has no element type {DTYPE_NAMES[where.code]}: ask for a torch tensor (results "
-            "are, where the inputs are), or install ml_dtypes, which adds it to numpy",
+            "are, if the inputs are), or install ml_dtypes, which adds it to numpy",
             lib.NEML2_ERROR_DTYPE,
         )
     array = _view(where, dtype, (owner, source))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from math import prod
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ from neml2_capi._ffi.logs import drain, listening
 from neml2_capi._ffi.variables import Variable
 from neml2_capi.model.model import Model
 
+Arrays = Mapping[str, Any]
 Shape = tuple[int, ...]
 _Pair = tuple[Variable, Variable]
 # The name of the operation in XLA's programs.
@@ -41,7 +42,7 @@ class Place(NamedTuple):
     variable: Variable
 
     def line(self) -> str:
-        """What the library reads of it."""
+        """The line that the library reads of it."""
         return f"{self.role}\t{self.name}\t{self.by}\t{prod(self.shape)}"
 
 
@@ -50,7 +51,7 @@ def place_of(role: int, variable: Variable) -> Place:
 
 
 class Programs(dict["Operation", Any]):
-    """What was compiled for evaluations outside of jit, of a function, which keeps it alone.
+    """Programs of a function for evaluations outside of jit; the function alone keeps them.
 
     Nothing that jax keeps leads here: else it would never go.
     """

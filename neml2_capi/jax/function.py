@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -14,10 +14,8 @@ from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.labels import common_batch
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.variables import variable_of
-from neml2_capi.jax._operation import Operation, Programs, Shape, place_of
+from neml2_capi.jax._operation import Arrays, Operation, Programs, Shape, place_of
 from neml2_capi.model.model import Model
-
-Arrays = Mapping[str, Any]
 
 
 class Function:
