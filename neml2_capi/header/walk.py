@@ -4,46 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from neml2_capi.engine.description import Key, Promoted, point_shape
 from neml2_capi.header.definitions import Definition
-from neml2_capi.header.groups import Groups, Part, SubMatrix, block_size, sub_matrices
+from neml2_capi.header.groups import Groups, Part, block_size, sub_matrices
 from neml2_capi.header.kernels import Kernel
+from neml2_capi.header.links import Links, Local, local
 from neml2_capi.header.newton import Run, Search, System, pivoting
 from neml2_capi.header.parts import Parts
 from neml2_capi.header.statements import Place, Statements
 from neml2_capi.kernels.folder import KernelError
 from neml2_capi.model.model import Model
-
-
-@dataclass(frozen=True)
-class Local:
-    """A block of derivatives that a kernel of a segment returns.
-
-    Of an output of a forward segment, or of the residual from a row on, with respect to a value
-    from a column on.
-    """
-
-    output: str
-    input: Key
-    row: int
-    block: Place
-    stride: int
-    rows: int
-    columns: int
-    column: int
-
-
-@dataclass
-class Links:
-    """The derivatives that a segment has."""
-
-    locals: list[Local] = field(default_factory=list)
-    system: System | None = None
-    #: Of its increment, if that may be cut.
-    parts: Parts | None = None
 
 
 class Walk:
@@ -333,7 +305,7 @@ class Walk:
                     text.line(f"{whole.element(to)} = {block.element(slot)};")
                 block = whole
             for matrix in sub_matrices(row, column):
-                found += [_local(block, matrix, part) for part in givens.parts if part.group == j]
+                found += [local(block, matrix, part) for part in givens.parts if part.group == j]
         if self.by_parameters and segment.parameter_sensitivity:
             found += self._parameter_sensitivity(segment, operands, rows)
         text.end()
@@ -398,11 +370,3 @@ def _pieces(part: Part, value: Place, packed: Place) -> list[tuple[Place, Place]
         )
         for k in range(part.pieces)
     ]
-
-
-def _local(block: Place, matrix: SubMatrix, part: Part) -> Local:
-    """The columns of a variable in a matrix of a block."""
-    column = part.first + matrix.site * part.apart - matrix.column
-    at = block.from_(matrix.at + column, 0)
-    first = matrix.site * part.piece
-    return Local("", part.name, matrix.row, at, matrix.stride, matrix.rows, part.piece, first)

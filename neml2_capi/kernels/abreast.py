@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from neml2_capi.kernels.components import components
 from neml2_capi.kernels.parts import Part, is_of_site
 from neml2_capi.kernels.program import FREE, cost
-from neml2_capi.kernels.rolling import Loop, components
+from neml2_capi.kernels.rolling import Loop
 from neml2_capi.kernels.scalar import MASKS
 
 #: Loops over fewer sites do not go side by side: no target of doubles has more lanes.

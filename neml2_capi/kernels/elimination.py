@@ -8,15 +8,15 @@ if they were not.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
 
+from neml2_capi.kernels.equal_pivots import by_equal_pivots
+from neml2_capi.kernels.exchanges import solved_with_pairs
+from neml2_capi.kernels.matrix import ONE, Alike, Entry, Matrix, entries_of
 from neml2_capi.kernels.program import Array, Program, program_of
-from neml2_capi.kernels.scalar import Node, Scalars, constant_of
-from neml2_capi.kernels.tables import stored
+from neml2_capi.kernels.scalar import Node, Scalars, constant_of, is_zero
 
 #: By how much the products that change a pivot may exceed it, before and after.
 GROWTH = 1e3
@@ -54,10 +54,10 @@ def newton_step(jacobian: Program, groups: Sequence[int]) -> Program | None:
     if [array.components for array in jacobian.outputs] != sizes:
         return None
     s = Scalars(notes=False)  # the zeros of the matrix are known
-    matrix = _Matrix(s, jacobian, _entries(jacobian, groups), total)
+    matrix = Matrix(s, jacobian, entries_of(jacobian, groups), total)
     sides = _sides(s, groups)
     most = max(MOST_OPERATIONS, dense_operations(total) // _TIMES)
-    eliminated = _eliminated(s, matrix, sides, [None] * total, most)
+    eliminated = _eliminated(s, matrix, sides, [None] * total, GROWTH, most)
     if not eliminated:
         return None
     made = _step(jacobian, groups, *eliminated, keeps=total > _MOST_FACTORISED)
@@ -118,17 +118,17 @@ def _step_of(
     grouped: int | None,
 ) -> Program | None:
     sited = any(site is not None for site in sites)
-    s = _Alike(notes=False) if sited else Scalars(notes=False)
+    s = Alike(notes=False) if sited else Scalars(notes=False)
     # Each site has entries of its own, so that all look alike. To solve again would take far longer
     # than a Newton step more, and one pivot of many decides: much of a step may be round-off.
-    matrix = _Matrix(s, jacobian, entries, len(sites), equal=not sited)
+    matrix = Matrix(s, jacobian, entries, len(sites), equal=not sited)
     sides = _sides(s, groups)
-    matrix.growth = LOSS
     for number in range(len(sides), len(sites)):  # w - w(u, w) = 0
-        matrix.forms[number][number] = {_ONE: 1.0}
+        matrix.forms[number][number] = {ONE: 1.0}
         matrix.rows[number][number] = s.constant(1.0)
         sides.append(s.constant(0.0))
-    eliminated = _eliminated(s, matrix, sides, sites, grouped, exchanges, grouped is not None)
+    is_grouped = grouped is not None
+    eliminated = _eliminated(s, matrix, sides, sites, LOSS, grouped, exchanges, is_grouped)
     return eliminated and _step(jacobian, groups, *eliminated, keeps=not sited)
 
 
@@ -165,144 +165,17 @@ def _step(
     return made
 
 
-def _entries(jacobian: Program, groups: Sequence[int]) -> list[Entry]:
-    """All entries that are stored of a Jacobian in blocks."""
-    starts = [sum(groups[:i]) for i in range(len(groups))]
-    found = []
-    for i, first_row in enumerate(starts):
-        for j, first_column in enumerate(starts):
-            block = i * len(groups) + j
-            for slot, (component, place) in enumerate(stored(jacobian, block)):
-                row, column = divmod(component, groups[j])
-                found.append(Entry(first_row + row, first_column + column, place, (block, slot)))
-    return sorted(found)
-
-
 def dense_operations(total: int) -> int:
     """What Gaussian elimination and the two substitutions take for a matrix without zeros."""
     return 2 * total**3 // 3 + 2 * total**2
 
 
-#: A sum of numbers: of each, by its step, how often; 1 itself is at _ONE. Zero if it is empty.
-_Form = dict[int, float]
-_ONE = -1
-_MOST_TERMS = 60
-_Key = tuple[tuple[int, float], ...]
-
-
-class _Alike(Scalars):
-    """Arithmetic that moves no sign: from one site to the next, signs would alternate."""
-
-    def neg(self, x: Node) -> Node:
-        return self.sub(self.constant(0.0), x)
-
-    def sub(self, x: Node, y: Node) -> Node:
-        a, b = constant_of(x), constant_of(y)
-        if b == 0:
-            return x
-        if a is not None and b is not None:
-            return self.constant(a - b)
-        return self.node("sub", x, y)
-
-    def mul(self, x: Node, y: Node) -> Node:
-        a, b = constant_of(x), constant_of(y)
-        if a is not None and b is not None:
-            return self.constant(a * b)
-        if a == 0 or b == 0:
-            return self.constant(0.0)
-        return y if a == 1 else x if b == 1 else self.node("mul", x, y)
-
-    def div(self, x: Node, y: Node) -> Node:
-        a, b = constant_of(x), constant_of(y)
-        if a is not None and b:
-            return self.constant(a / b)
-        return x if b == 1 else self.node("div", x, y)
-
-
-class Entry(NamedTuple):
-    """An entry of a Jacobian: the step that makes it, and the array and component that it is."""
-
-    row: int
-    column: int
-    place: int
-    variable: tuple[int, int]
-    sign: int = 1
-
-
-class _Matrix:
-    """The entries of the Jacobian that are not zero, by row and column."""
-
-    def __init__(
-        self,
-        s: Scalars,
-        jacobian: Program,
-        entries: Sequence[Entry],
-        total: int,
-        equal: bool = True,
-    ) -> None:
-        self._equal = equal
-        self.growth = GROWTH
-        self._s, self._jacobian = s, jacobian
-        self._known: dict[int, _Form] = {}
-        self._nodes: dict[_Key, Node] = {}
-        #: What is known of each entry, and how it is computed.
-        self.forms: list[dict[int, _Form]] = [{} for _ in range(total)]
-        self.rows: list[dict[int, Node]] = [{} for _ in range(total)]
-        for row, column, place, variable, sign in entries:
-            if form := self._form(place):
-                value = s.variable(*variable)
-                self.forms[row][column] = form if sign > 0 else _sum({}, form, -1.0)
-                value = value if sign > 0 else s.neg(value)
-                self.rows[row][column] = self._node(self.forms[row][column], value)
-
-    def _form(self, place: int) -> _Form:
-        if place not in self._known:
-            self._known[place] = self._made(place)
-        return self._known[place]
-
-    def _made(self, place: int) -> _Form:
-        name, arguments, data = self._jacobian.steps[place]
-        if name == "constant" and data != "nan":
-            return {_ONE: float(data)} if data else {}
-        form: _Form = {place: 1.0}
-        if name == "neg":
-            form = _sum({}, self._form(arguments[0]), -1.0)
-        elif name in ("add", "sub"):
-            first, second = (self._form(argument) for argument in arguments)
-            form = _sum(first, second, 1.0 if name == "add" else -1.0)
-        return form if len(form) <= _MOST_TERMS else {place: 1.0}
-
-    def _node(self, form: _Form, computed: Node) -> Node:
-        """The value of an entry: the first of equal ones, unless each is its own."""
-        if not form.keys() - {_ONE}:
-            return self._s.constant(form.get(_ONE, 0.0))
-        if not self._equal:
-            return computed
-        return self._nodes.setdefault(_key(form), computed)
-
-    def constant(self, row: int, column: int) -> float:
-        """The constant part of an entry, which does not vanish if nothing flows."""
-        return abs(self.forms[row].get(column, {}).get(_ONE, 0.0))
-
-
-def _key(form: _Form) -> _Key:
-    return tuple(sorted(form.items()))
-
-
-def _sum(first: _Form, second: _Form, sign: float) -> _Form:
-    made = dict(first)
-    for place, number in second.items():
-        total = made.pop(place, 0.0) + sign * number
-        if total:
-            made[place] = total
-    return made
-
-
 def _eliminated(
     s: Scalars,
-    matrix: _Matrix,
+    matrix: Matrix,
     sides: list[Node],
     sites: Sequence[int | None],
+    growth: float,
     limit: int | None,
     exchanges: bool = False,
     grouped: bool = False,
@@ -322,7 +195,7 @@ def _eliminated(
 
     def subtract(i: int, j: int, change: Node) -> None:
         made = s.sub(rows[i].get(j, zero), change)
-        if _is_zero(made):
+        if is_zero(made):
             rows[i].pop(j, None)
             above[j].discard(i)
         else:
@@ -350,7 +223,7 @@ def _eliminated(
                 factor = s.mul(rows[i][column], inverses[-1])
                 for j in rest:
                     change = s.mul(factor, rows[row][j])
-                    if _is_zero(change):
+                    if is_zero(change):
                         continue
                     changes[i, j].append(change)
                     if among is not None and sites[i] is None and sites[j] is None:
@@ -367,14 +240,14 @@ def _eliminated(
         for i, share in of_sides.items():
             sides[i] = s.sub(sides[i], share)
     if grouped:
-        rows, sides, inverses, changes = _in_groups(s, matrix.rows, given, pivots)
+        rows, sides, inverses, changes = by_equal_pivots(s, matrix.rows, given, pivots)
     found = [rows[i].get(j, zero) for i, j in pivots]
     checks = []
     for (i, j), pivot_value, inverse in zip(pivots, found, inverses, strict=True):
         if constant_of(pivot_value) in (None, 0):
             s.site = sites[i]
             before = matrix.rows[i].get(j, zero)
-            checks.append(_good(s, before, inverse, changes[i, j], matrix.growth))
+            checks.append(_good(s, before, inverse, changes[i, j], growth))
     filled = [place for place, (i, j) in enumerate(pivots) if j not in matrix.rows[i]]
     order = {column: place for place, (_, column) in enumerate(pivots)}
     solution = list(sides)
@@ -382,7 +255,7 @@ def _eliminated(
         s.site = None
         order.update((column, total + k) for k, column in enumerate(columns))
         dense = [[rows[i].get(j, zero) for j in columns] for i in left]
-        values, nonzero = _solved_with_pairs(s, dense, [sides[i] for i in left])
+        values, nonzero = solved_with_pairs(s, dense, [sides[i] for i in left])
         checks += nonzero
         for column, value in zip(columns, values, strict=True):
             solution[column] = value
@@ -403,142 +276,6 @@ def _eliminated(
             checks.append(s.ge(s.mul(s.constant(most), s.function("abs", tested)), least))
         solution[column] = s.mul(value, inverses[place])
     return solution, s.number(_all(s, checks))
-
-
-#: Entries and right-hand sides after elimination, reciprocals of pivots, and what changed entries.
-_Eliminated = tuple[
-    list[dict[int, Node]], list[Node], list[Node], dict[tuple[int, int], list[Node]]
-]
-
-
-def _in_groups(
-    s: Scalars,
-    matrix: Sequence[dict[int, Node]],
-    sides: Sequence[Node],
-    pivots: Sequence[tuple[int, int]],
-) -> _Eliminated:
-    """Elimination by known pivots, in which products of equal ones are added up before division.
-
-    The six pivots of a flow rule are one, 1 + a: what they change by is (b + c + ...) / (1 + a). A
-    later pivot p - x / d is inverted as d / (p d - x), which does not wait for 1 / d.
-    """
-    side = -1  # a column
-    rows = [{**row, side: x} for row, x in zip(matrix, sides, strict=True)]
-    #: By entry: products that are subtracted from it once they are divided by a pivot.
-    waiting: list[dict[int, dict[Node, list[Node]]]] = [{} for _ in rows]
-    changes: dict[tuple[int, int], list[Node]] = defaultdict(list)
-    reciprocals: dict[Node, Node] = {}
-    inverses: list[Node] = []
-    left = dict.fromkeys(range(len(rows)))
-
-    def total(products: Sequence[Node]) -> Node:
-        return functools.reduce(s.add, products)
-
-    def settle(i: int, j: int) -> Node:
-        value = rows[i].get(j, s.constant(0.0))
-        for inverse, products in waiting[i].pop(j, {}).items():
-            value = s.sub(value, s.mul(inverse, total(products)))
-            sizes = [s.function("abs", product) for product in products]
-            changes[i, j].append(s.mul(s.function("abs", inverse), total(sizes)))
-        rows[i][j] = value
-        return value
-
-    for row, column in pivots:
-        del left[row]
-        before, found = rows[row].get(column), waiting[row].get(column, {})
-        value = settle(row, column)
-        inverse = s.div(s.constant(1.0), value)
-        if len(found) == 1 and before:
-            ((other, products),) = found.items()
-            pivot = reciprocals[other]
-            inverse = s.div(pivot, s.sub(s.mul(before, pivot), total(products)))
-        inverses.append(inverse)
-        reciprocals[inverse] = value
-        for j in [*waiting[row]]:
-            settle(row, j)
-        for i in left:
-            if column not in rows[i] and column not in waiting[i]:
-                continue
-            factor = settle(i, column)
-            for j, entry in rows[row].items():
-                product = s.mul(factor, entry)
-                if j != column and not _is_zero(product):
-                    waiting[i].setdefault(j, {}).setdefault(inverse, []).append(product)
-            del rows[i][column]
-    return (
-        [{j: value for j, value in row.items() if j != side} for row in rows],
-        [row[side] for row in rows],
-        inverses,
-        changes,
-    )
-
-
-def _solved_with_pairs(
-    s: Scalars, a: list[list[Node]], b: list[Node]
-) -> tuple[list[Node], list[Node]]:
-    """The solution of a small dense system, and that its pivots are not zero.
-
-    An equation of two unknowns alone, such as one of a strain and a stress of which one is given,
-    yields the one with the larger coefficient first: so much less is left for exchanges of rows.
-    """
-    checks: list[Node] = []
-    pairs: list[tuple[int, int, int, Node]] = []  # row, pivot, other, whether they were exchanged
-    rows, columns = list(range(len(b))), list(range(len(b)))
-    for row, entries in enumerate(a):
-        found = [j for j, value in enumerate(entries) if not _is_zero(value)]
-        if len(found) != 2 or not set(found) <= set(columns):
-            continue
-        pivot, other = found
-        turned = s.gt(s.function("abs", entries[other]), s.function("abs", entries[pivot]))
-        for i in rows:
-            x, y = a[i][pivot], a[i][other]
-            a[i][pivot], a[i][other] = s.where(turned, y, x), s.where(turned, x, y)
-        rows.remove(row)
-        columns.remove(pivot)
-        pairs.append((row, pivot, other, turned))
-        checks.append(s.gt(s.function("abs", entries[pivot]), s.constant(0.0)))
-        for i in rows:
-            if not _is_zero(a[i][pivot]):
-                factor = s.div(a[i][pivot], entries[pivot])
-                a[i][other] = s.sub(a[i][other], s.mul(factor, entries[other]))
-                b[i] = s.sub(b[i], s.mul(factor, b[row]))
-    rest = [[a[i][j] for j in columns] for i in rows]
-    values, nonzero = _solved_with_exchanges(s, rest, [b[i] for i in rows])
-    solution = dict(zip(columns, values, strict=True))
-    for row, pivot, other, turned in reversed(pairs):
-        y = solution[other]
-        x = s.div(s.sub(b[row], s.mul(a[row][other], y)), a[row][pivot])
-        solution[pivot], solution[other] = s.where(turned, y, x), s.where(turned, x, y)
-    return [solution[j] for j in range(len(b))], [*checks, *nonzero]
-
-
-def _solved_with_exchanges(
-    s: Scalars, a: list[list[Node]], b: list[Node]
-) -> tuple[list[Node], list[Node]]:
-    """The solution of a small dense system with row pivoting, and that its pivots are not zero."""
-    checks, count = [], len(b)
-    for k in range(count):
-        for i in range(k + 1, count):
-            if _is_zero(a[i][k]):
-                continue
-            small = s.gt(s.function("abs", a[i][k]), s.function("abs", a[k][k]))
-            for j in range(k, count):
-                x, y = a[k][j], a[i][j]
-                a[k][j], a[i][j] = s.where(small, y, x), s.where(small, x, y)
-            b[k], b[i] = s.where(small, b[i], b[k]), s.where(small, b[k], b[i])
-        checks.append(s.gt(s.function("abs", a[k][k]), s.constant(0.0)))
-        for i in range(k + 1, count):
-            if _is_zero(a[i][k]):
-                continue
-            factor = s.div(a[i][k], a[k][k])
-            for j in range(k + 1, count):
-                a[i][j] = s.sub(a[i][j], s.mul(factor, a[k][j]))
-            b[i] = s.sub(b[i], s.mul(factor, b[k]))
-    for k in range(count - 1, -1, -1):
-        for j in range(k + 1, count):
-            b[k] = s.sub(b[k], s.mul(a[k][j], b[j]))
-        b[k] = s.div(b[k], a[k][k])
-    return b, checks
 
 
 def _stages(sites: Sequence[int | None]) -> list[Collection[int] | None]:
@@ -574,13 +311,13 @@ def _good(s: Scalars, before: Node, inverse: Node, changes: Sequence[Node], most
     s.site = own
     start, growth = s.function("abs", before), s.constant(most)
     kept = s.gt(growth, s.mul(s.add(start, size), after))
-    return kept if _is_zero(before) else s.and_(kept, s.ge(s.mul(growth, start), size))
+    return kept if is_zero(before) else s.and_(kept, s.ge(s.mul(growth, start), size))
 
 
 def _cheapest(
     rows: list[dict[int, Node]],
     above: list[set[int]],
-    matrix: _Matrix,
+    matrix: Matrix,
     left: Collection[int],
     columns: Collection[int],
     among: Collection[int] | None,
@@ -608,7 +345,3 @@ def _cheapest(
     if best:
         return best[-2:]
     return (next(iter(left)), next(iter(columns))) if among is None and left else None
-
-
-def _is_zero(node: Node) -> bool:
-    return constant_of(node) == 0

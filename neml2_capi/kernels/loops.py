@@ -12,16 +12,15 @@ makes is written to all lanes of each, so that every other part serves both.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from neml2_capi.kernels.abreast import divided, width_of_row
 from neml2_capi.kernels.emit import Names, Statements, head_of, number
+from neml2_capi.kernels.families import LEAST_REPEATED
 from neml2_capi.kernels.parts import Part, words_of
 from neml2_capi.kernels.program import FREE, Program
 from neml2_capi.kernels.rolling import (
-    LEAST_REPEATED,
     Components,
     Fixed,
     Loop,
@@ -31,14 +30,13 @@ from neml2_capi.kernels.rolling import (
 )
 from neml2_capi.kernels.scalar import MASKS
 from neml2_capi.kernels.schedule import sections_of
+from neml2_capi.kernels.site_text import STRIP, Tables, behind, in_strips, repeated
 from neml2_capi.kernels.tables import stored, table
 
 #: Names that no array has.
 _IN_TEXT = ("memory", "here", "rows", "i", "next", "strip", "end")
 _IN_SITES_H = ("lane", "at_sites", "first_site", "row_of_sites", "spread")
 _PARAMETERS = "const void *const *inputs, void *const *outputs, lanes *memory"
-#: A loop that is cut into functions calls each for so many sites, or sites side by side.
-STRIP = 4
 
 
 def source_with_loops(loops: Rolled, program: Program, name: str, origin: str) -> tuple[str, int]:
@@ -72,7 +70,7 @@ class _Kernel:
         names = Names((*_IN_TEXT, *_IN_SITES_H))
         self.inputs = [names.new(array.name) for array in program.inputs]
         self.outputs = [names.new(array.name) for array in program.outputs]
-        self._tables: dict[tuple[str, tuple[Any, ...]], str] = {}
+        self._tables = Tables(self.single)
         self.operations = 0
         self._more = 0  # vectors behind these, which a part needs for itself
         self._part_of: dict[int, int] = {}  # steps that are written out, by their part
@@ -128,7 +126,9 @@ class _Kernel:
             counts = {len(slots.get(site, ())) for site in sites}
             if len(counts) == 1:
                 for column in zip(*(slots[site] for site in sites), strict=True):
-                    self._family_writes[family].append(f"{name}[{self._index(column, of.first)}]")
+                    self._family_writes[family].append(
+                        f"{name}[{self._tables.index(column, of.first)}]"
+                    )
                 continue
             for site, numbers in slots.items():
                 place = of.members[site - of.first]
@@ -208,24 +208,6 @@ class _Kernel:
         first = len(self._single) + (site - self._begin) * self._stride
         return f"memory[{first + self._slot[family]}]"
 
-    def _index(self, places: Sequence[int], first: int) -> str:
-        """The component of a site, by its number i."""
-        step = places[1] - places[0]
-        if all(b - a == step for a, b in pairwise(places)):
-            start = places[0] - step * first
-            sign = "-" if start < 0 else "+"
-            by = "i" if step == 1 else f"{step} * i"
-            return by if not start else f"{by} {sign} {abs(start)}"
-        return f"{self._table('int32_t', tuple(places))}[i - {first}]"
-
-    def _table(self, kind: str, values: tuple[Any, ...]) -> str:
-        key = kind, values
-        if key not in self._tables:
-            self._tables[key] = (
-                f"{'places' if kind == 'int32_t' else 'numbers'}_{len(self._tables)}"
-            )
-        return self._tables[key]
-
     # The text
 
     @property
@@ -243,7 +225,7 @@ class _Kernel:
         last = list(self._written_free())
         for target, place in self._last_writes:
             last.append(f"  {target} = {self._element(*self._home[place])};")
-        yield from self._written_tables()
+        yield from self._tables.lines()
         yield from texts
         first = [f"  {to} = {self._free(place)};" for to, place in self._edge_stores]
         parameters = "const void *const *inputs, void *const *outputs, const void *results"
@@ -272,8 +254,8 @@ class _Kernel:
             value, (kind, _, data) = self._free(writes[0][1]), self._program.steps[writes[0][1]]
             if kind == "variable":
                 components = [self._program.steps[place][2][1] for _, place in writes]
-                value = f"{self.inputs[data[0]]}[{self._index(components, 0)}]"
-            slots = self._index([slot for slot, _ in writes], 0)
+                value = f"{self.inputs[data[0]]}[{self._tables.index(components, 0)}]"
+            slots = self._tables.index([slot for slot, _ in writes], 0)
             yield f"  for (int i = 0; i < {len(writes)}; ++i) {name}[{slots}] = {value};"
 
     def _free(self, place: int) -> str:
@@ -281,12 +263,6 @@ class _Kernel:
         if name == "variable":
             return f"{self.inputs[data[0]]}[{data[1]}]"
         return number(data, self.single).lanes
-
-    def _written_tables(self) -> Iterator[str]:
-        for (kind, values), name in self._tables.items():
-            texts = [str(v) if kind == "int32_t" else number(v, self.single).text for v in values]
-            yield f"static const {kind} {name}[] = {{{', '.join(texts)}}};"
-        yield ""
 
     def _pointers(self, lines: Sequence[str]) -> Iterator[str]:
         """Declarations of the arrays that lines mention."""
@@ -349,10 +325,10 @@ class _Kernel:
                 part.carried[text] = "family", operand.family
             return part.loaded(text, of.name in MASKS)
         if isinstance(operand, Components):
-            index = self._index(operand.places, first)
+            index = self._tables.index(operand.places, first)
             return part.loaded(f"{self.inputs[operand.array]}[{index}]", False)
         assert isinstance(operand, Numbers)
-        return part.loaded(f"fill({self._table('real', operand.values)}[i - {first}])", False)
+        return part.loaded(f"fill({self._tables.name('real', operand.values)}[i - {first}])", False)
 
     def _finished(self, part: Part, sites: int) -> Part:
         self.operations += part.finish() * sites
@@ -394,14 +370,14 @@ class _Kernel:
         own = {"here": f"  lanes *const here = memory + ({part.here});"}
         own["rows"] = f"  real *const rows = (real *)(memory + {self._room});"
         if len(bodies) == 1:
-            lines = _repeated(_with(own, bodies[0]), loop, part.is_side_by_side)
+            lines = repeated(behind(own, bodies[0]), loop, part.is_side_by_side)
             yield f"FUNCTION void {function}({_PARAMETERS}) {{"
             yield from self._whole([*self._pointers(lines), *lines], (), loop)
             return
         extra = ", int i, lanes *shared" if loop else ", lanes *shared"
         for k, lines in enumerate(bodies):
             yield f"FUNCTION void {function}_{k}({_PARAMETERS}{extra}) {{"
-            lines = [*self._pointers(lines), *_with(own, lines)]
+            lines = [*self._pointers(lines), *behind(own, lines)]
             yield from self._whole(lines, ("shared", "i"), loop)
         given = f"inputs, outputs, memory{', i' if loop else ''}, shared"
         calls = [f"  {function}_{k}({given}" for k in range(len(bodies))]
@@ -409,10 +385,10 @@ class _Kernel:
         if loop and not part.carried:
             self._more = max(self._more, STRIP * shared)
             yield f"  lanes *const shared = memory + {self._room + self._rows};"
-            yield from _in_strips(calls, shared, loop, part.is_side_by_side)
+            yield from in_strips(calls, shared, loop, part.is_side_by_side)
         else:
             yield f"  lanes shared[{max(shared, 1)}];"
-            yield from _repeated([f"{call});" for call in calls], loop, part.is_side_by_side)
+            yield from repeated([f"{call});" for call in calls], loop, part.is_side_by_side)
         yield "}\n"
 
     def _whole(self, lines: list[str], more: Sequence[str], loop: Loop | None) -> Iterator[str]:
@@ -422,40 +398,3 @@ class _Kernel:
                 yield f"  (void){name};"
         yield from lines
         yield "}\n"
-
-
-def _with(declared: Mapping[str, str], lines: Sequence[str]) -> list[str]:
-    """Lines behind the declarations that they need."""
-    return [*(d for name, d in declared.items() if any(f"{name}[" in x for x in lines)), *lines]
-
-
-def _repeated(lines: Sequence[str], loop: Loop | None, side_by_side: bool) -> list[str]:
-    """Lines, for each site; the last sites side by side may be some of those before."""
-    if not loop:
-        return list(lines)
-    first, last = loop.first, loop.last
-    head = [f"  for (int i = {first}; i <= {last}; ++i) {{"]
-    if side_by_side:
-        head = [
-            f"  for (int next = {first}; next <= {last}; next += LANES) {{",
-            f"    const int i = next <= {last + 1} - LANES ? next : {last + 1} - LANES;",
-        ]
-    elif loop.backward:
-        head = [f"  for (int i = {last}; i >= {first}; --i) {{"]
-    return [*head, *(f"  {line}" for line in lines), "  }"]
-
-
-def _in_strips(calls: Sequence[str], shared: int, loop: Loop, side_by_side: bool) -> Iterator[str]:
-    """Calls for some sites, one after the other: functions stay in the instruction cache."""
-    last, step = loop.last, "LANES" if side_by_side else "1"
-    yield f"  for (int strip = {loop.first}; strip <= {last}; strip += {STRIP} * {step}) {{"
-    yield f"    const int end = strip + {STRIP} * {step};"
-    for call in calls:
-        yield f"    for (int next = strip; next <= {last} && next < end; next += {step}) {{"
-        if side_by_side:
-            yield f"      const int i = next <= {last + 1} - LANES ? next : {last + 1} - LANES;"
-        else:
-            yield "      const int i = next;"
-        yield f"    {call} + (next - strip) / {step} * {shared});"
-        yield "    }"
-    yield "  }"

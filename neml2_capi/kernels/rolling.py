@@ -9,21 +9,15 @@ and McKinley, Maximizing Loop Parallelism and Improving Data Locality, 1993).
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from neml2_capi.kernels.components import components
+from neml2_capi.kernels.families import COMMUTATIVE, Chosen, Families
 from neml2_capi.kernels.labels import Origin
 from neml2_capi.kernels.program import FREE, Program
-
-#: Fewer sites are written out.
-LEAST_REPEATED = 6
-
-#: Sites of a range that a family may lack.
-_MOST_LACKED = 2
-
-_COMMUTATIVE = frozenset({"add", "mul", "and", "or", "eq"})
 
 
 class Fixed(NamedTuple):
@@ -90,10 +84,6 @@ class Rolled:
     edges: dict[int, dict[int, int]]
 
 
-#: A family to be: its first site, and its members from there on.
-_Chosen = tuple[int, list[int]]
-
-
 def rolled(program: Program, origins: Sequence[Sequence[Origin]]) -> Rolled | None:
     """The loops of a program whose `sites` are known; None if there are none.
 
@@ -104,7 +94,7 @@ def rolled(program: Program, origins: Sequence[Sequence[Origin]]) -> Rolled | No
     origins : Sequence[Sequence[Origin]]
         By input: what each component is, and its site.
     """
-    found = _Families(program, origins)
+    found = Families(program, origins)
     chosen = found.chosen()
     while chosen:
         trial = _Trial(program, chosen)
@@ -115,116 +105,10 @@ def rolled(program: Program, origins: Sequence[Sequence[Origin]]) -> Rolled | No
     return None
 
 
-class _Families:
-    """Steps of one form, by site."""
-
-    def __init__(self, program: Program, origins: Sequence[Sequence[Origin]]) -> None:
-        self._members: list[dict[int, int]] = []
-        sites = program.sites or []
-        known: dict[Any, int] = {}
-        seen: Counter[tuple[int, int]] = Counter()
-        family = [-1] * len(program.steps)
-        descriptors: list[Any] = [None] * len(program.steps)
-        for place, (name, arguments, data) in enumerate(program.steps):
-            if name == "constant":
-                descriptors[place] = "number"
-                continue
-            if name == "variable":
-                what, site = origins[data[0]][data[1]]
-                descriptors[place] = (data[0], what, site)
-                continue
-            site = sites[place]
-            if site is None:
-                continue
-            form = [self._form(a, site, sites, family, descriptors, program) for a in arguments]
-            if name in _COMMUTATIVE:
-                form.sort(key=repr)
-            key = known.setdefault((name, data, *form), len(known))
-            rank = seen[key, site]
-            seen[key, site] += 1
-            number = known.setdefault((key, rank), len(known))
-            while len(self._members) <= number:
-                self._members.append({})
-            self._members[number][site] = place
-            family[place] = number
-
-    @staticmethod
-    def _form(
-        argument: int,
-        site: int,
-        sites: Sequence[int | None],
-        family: Sequence[int],
-        descriptors: Sequence[Any],
-        program: Program,
-    ) -> Any:
-        described = descriptors[argument]
-        if described is not None:
-            if described == "number" or described[2] is None:
-                return described
-            return (*described[:2], described[2] - site)
-        own = sites[argument]
-        if own is None:
-            return ("shared", argument)
-        if own == site:
-            return ("family", family[argument])
-        return ("neighbour", program.steps[argument][0], own - site)
-
-    def chosen(self) -> list[_Chosen]:
-        """Families on ranges of sites: on the range that holds most steps first, then beside it.
-
-        Families that lack few of these sites, as a sum lacks the first, have a range of their own.
-        """
-        runs = [members for members in self._members if len(members) >= LEAST_REPEATED]
-        found: list[_Chosen] = []
-        waiting = [(0, max((max(members) for members in runs), default=-1))]
-        while waiting:
-            begin, end = waiting.pop()
-            span = self._best(runs, begin, end)
-            if span is None:
-                continue
-            first, last = span
-            for members in runs:
-                run = _longest_run([s for s in sorted(members) if first <= s <= last])
-                if run and run[1] - run[0] >= max(last - first - _MOST_LACKED, LEAST_REPEATED - 1):
-                    found.append((run[0], [members[s] for s in range(run[0], run[1] + 1)]))
-            waiting += [(begin, first - 1), (last + 1, end)]
-        return sorted(found, key=lambda family: family[1][len(family[1]) // 2])
-
-    @staticmethod
-    def _best(runs: Sequence[dict[int, int]], begin: int, end: int) -> tuple[int, int] | None:
-        """The range within these sites on which most steps are in families."""
-        if end - begin + 1 < LEAST_REPEATED:
-            return None
-        spans = Counter(
-            run
-            for members in runs
-            if (run := _longest_run([site for site in sorted(members) if begin <= site <= end]))
-        )
-        firsts = sorted({a for a, _ in spans})
-        lasts = sorted({b for _, b in spans})
-
-        def covered(first: int, last: int) -> int:
-            fit = sum(n for (a, b), n in spans.items() if a <= first and b >= last)
-            return fit * (last - first + 1) if last - first + 1 >= LEAST_REPEATED else 0
-
-        ranges = [(a, b) for a in firsts[:40] for b in lasts[-40:]]
-        best = max(ranges, key=lambda r: covered(*r), default=None)
-        return best if best and covered(*best) else None
-
-
-def _longest_run(sites: Sequence[int]) -> tuple[int, int] | None:
-    """The longest range without a gap."""
-    best = begin = None
-    for site in sites:
-        begin = (begin[0], site) if begin and site == begin[1] + 1 else (site, site)
-        best = begin if not best or begin[1] - begin[0] > best[1] - best[0] else best
-    return best
-
-
 class _Trial:
     """Families as loops: which of them do not fit, or the loops."""
 
-    def __init__(self, program: Program, chosen: Sequence[_Chosen]) -> None:
+    def __init__(self, program: Program, chosen: Sequence[Chosen]) -> None:
         self._program = program
         steps = program.steps
         self._families = [
@@ -244,7 +128,7 @@ class _Trial:
         """Describe all operands of a family, if that is possible."""
         steps = self._program.steps
         rows = [self._arguments(place) for place in family.members]
-        if family.name in _COMMUTATIVE:
+        if family.name in COMMUTATIVE:
             rows = self._aligned(rows, family.first)
         for column in zip(*rows, strict=True):
             operand = self._operand(column, family.first)
@@ -460,44 +344,3 @@ class _Trial:
             loops.append((at, own, list(families)))
         for number in families:
             time[-1 - number] = at
-
-
-def components(needs: dict[int, list[int]]) -> list[list[int]]:
-    """Strongly connected components, each behind all that it needs (Tarjan, 1972)."""
-    number: dict[int, int] = {}
-    low: dict[int, int] = {}
-    on_stack: set[int] = set()
-    stack: list[int] = []
-    found: list[list[int]] = []
-    for root in needs:
-        if root in number:
-            continue
-        work: list[tuple[int, Iterator[int]]] = [(root, iter(needs[root]))]
-        number[root] = low[root] = len(number)
-        stack.append(root)
-        on_stack.add(root)
-        while work:
-            node, successors = work[-1]
-            for other in successors:
-                if other not in number:
-                    number[other] = low[other] = len(number)
-                    stack.append(other)
-                    on_stack.add(other)
-                    work.append((other, iter(needs[other])))
-                    break
-                if other in on_stack:
-                    low[node] = min(low[node], number[other])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == number[node]:
-                    group = []
-                    while True:
-                        other = stack.pop()
-                        on_stack.discard(other)
-                        group.append(other)
-                        if other == node:
-                            break
-                    found.append(group)
-    return found

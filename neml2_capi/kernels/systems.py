@@ -18,11 +18,11 @@ from neml2_capi.kernels.apart import (
 )
 from neml2_capi.kernels.derivatives import Linearized, linearized
 from neml2_capi.kernels.elimination import (
-    Entry,
     newton_step_by_sites,
     newton_step_of_equal_pivots,
 )
 from neml2_capi.kernels.labels import LEAST_SITES, Origin, labelled, of_plain, of_variables
+from neml2_capi.kernels.matrix import Entry
 from neml2_capi.kernels.program import Array, NoKernel, Program, program_of
 from neml2_capi.kernels.scalar import Node
 from neml2_capi.kernels.vertices import joined

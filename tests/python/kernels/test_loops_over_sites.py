@@ -15,9 +15,10 @@ from loaded import load
 from numpy.typing import NDArray
 
 from neml2_capi.kernels.build import build
-from neml2_capi.kernels.elimination import Entry, newton_step_by_sites
+from neml2_capi.kernels.elimination import newton_step_by_sites
 from neml2_capi.kernels.evaluate import evaluate
 from neml2_capi.kernels.folder import write_sources
+from neml2_capi.kernels.matrix import Entry
 from neml2_capi.kernels.program import Array, NoKernel, Program, program_of
 from neml2_capi.kernels.scalar import Node, Scalars
 from neml2_capi.kernels.schedule import sections_of
