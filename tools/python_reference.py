@@ -18,7 +18,7 @@ ROOMS = ["model", "driver", "experiments", "sweeps", "fit", "errors", "graph", "
 ROOMS += ["examples", "mandel", "solvers", "torch", "jax", "neml2", "mpi", "export", "page", "umat"]
 ROOMS += ["plugin", "logs"]
 # Bases that are told as a part of what is made of them.
-PARTS = ("Derived", "Described", "Functions")
+PARTS = ("Derived", "Described", "Functions", "Settings", "States")
 
 _INTRODUCTION = """\
 # Python
@@ -91,7 +91,7 @@ def _item(item: griffe.Object | griffe.Alias, heading: str) -> Iterator[str]:
 
 
 def _class(item: griffe.Class, heading: str) -> Iterator[str]:
-    parts = [base for base in item.resolved_bases if base.name in PARTS]
+    parts = list(dict.fromkeys(_parts(item)))
     bases = ", ".join(_base(b) for b in item.bases if str(b) not in {"Handle", *PARTS})
     head = f"class {item.name}({bases})" if bases else f"class {item.name}"
     yield from ("", fenced(head, "python"), *_docstring(item))
@@ -105,6 +105,12 @@ def _class(item: griffe.Class, heading: str) -> Iterator[str]:
         if member.is_function and member not in made and member.docstring:
             yield from ("", f"#### {heading}.{prose(member.name)}", "")
             yield from (fenced(_signature(member), "python"), *_docstring(member))
+
+
+def _parts(item: griffe.Class) -> Iterator[griffe.Class]:
+    for base in item.resolved_bases:
+        if isinstance(base, griffe.Class) and base.name in PARTS:
+            yield from (*_parts(base), base)
 
 
 def _base(base: str | griffe.Expr) -> str:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from neml2_capi.engine.description import Key, Promoted
+from neml2_capi.header.links import Links, Local
 from neml2_capi.header.newton import LEAVE, Run, System
 from neml2_capi.header.parts import Parts
 from neml2_capi.header.statements import Place
-from neml2_capi.header.links import Links, Local
 from neml2_capi.header.walk import Walk
 from neml2_capi.kernels.folder import KernelError
 

@@ -204,3 +204,7 @@ class Place(NamedTuple):
             f"{self.dtype}, and change its values",
             lib.NEML2_ERROR_DTYPE,
         )
+
+
+#: What is to be bound, by key: a place with an array, True for a new one, or None.
+Requested = dict[Key, tuple[Place, Any]]

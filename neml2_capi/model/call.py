@@ -5,44 +5,32 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from neml2_capi._ffi import locks
-from neml2_capi._ffi.errors import FatalError, check, last_failure
+from neml2_capi._ffi.errors import check, last_failure
 from neml2_capi._ffi.handle import Handle
 from neml2_capi._ffi.kinds import NUMPY, Kinds
 from neml2_capi._ffi.labels import Array, common_batch
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.logs import listening
-from neml2_capi._ffi.on_device import Memory, memory_of, on_host, require_device, set_memory, view
+from neml2_capi._ffi.on_device import on_host, set_memory, view
 from neml2_capi._ffi.tensor import Tensor
-from neml2_capi.model.binding import NUMBERS, READ, WRITTEN, Bound, Key, Place, Shape
+from neml2_capi.model.binding import NUMBERS, READ, WRITTEN, Bound, Key, Place, Requested, Shape
 from neml2_capi.model.described import Described
-from neml2_capi.model.evaluation import check_mapping, failed_segment, kind_of_results
-from neml2_capi.model.places import Places, requests
+from neml2_capi.model.evaluation import failed_segment, kind_of_results
+from neml2_capi.model.exchanges import Exchanges
+from neml2_capi.model.places import Places, missing, requests, with_defaults
+from neml2_capi.model.places_on_device import distance, memory_in, new_array, view_on
 from neml2_capi.model.reports import ALWAYS
 
 __all__ = ["Call"]
 
 Arrays = Mapping[str, Any]
-_Requested = dict[Key, tuple[Place, Any]]
-
 _run = lib.neml2_call_run
 _NON_FINITE: int = lib.NEML2_NON_FINITE
-
-
-class Fit(NamedTuple):
-    """An array that was found to fit at a place."""
-
-    key: Key
-    pair: tuple[Place, Bound]
-    #: Function of the library that binds it, and what it takes after the call.
-    function: Any
-    arguments: tuple[Any, ...]
-    #: Arrays that are shown as bound, of all places of the kind.
-    values: dict[str, Any]
 
 
 class Call(Handle):
@@ -89,17 +77,15 @@ class Call(Handle):
         self._turn = locks.new()
         self._places = Places(model._signature, self._pointer[0])
         self._bound: dict[Key, tuple[Place, Bound]] = {}
-        # Arrays that swap() bound, by where they fit and their identity, until others are bound.
-        self._fits: dict[tuple[Key, int], Fit] = {}
-        self._exchanged: dict[tuple[str, str], tuple[Key, Key]] = {}
+        self._exchanges = Exchanges()
         self._values: dict[str, dict[str, Any]] = {group: {} for group in (*READ, *WRITTEN)}
         for group, values in self._values.items():
             setattr(self, group, MappingProxyType(values))
-        self._memory = _memory(groups)
-        requested = self._requested(_with_defaults(model, groups))
+        self._memory = memory_in(groups)
+        requested = self._requested(with_defaults(model, groups))
         for variable in model.inputs:
             if requested.get(("inputs", variable.name)) is None:
-                raise _missing(self._places.at("inputs", variable.name))
+                raise missing(self._places.at("inputs", variable.name))
         views = self._views(requested)
         kinds = Kinds()
         for place, value in requested.values():
@@ -110,13 +96,9 @@ class Call(Handle):
         self.points = math.prod(self.batch)
         self._across = 1
         if self._memory is not None:
-            self._across = _distance(requested, views)
+            self._across = distance(requested, views)
             set_memory(self._pointer[0], self._memory, self._across)
         self._attach(self._fitted(requested, views))
-
-    # --------------------------------------------------------------------------------------------
-    # Evaluation
-    # --------------------------------------------------------------------------------------------
 
     def run(self) -> int:
         """Evaluate all points.
@@ -185,10 +167,6 @@ class Call(Handle):
                 self._raise_failed(status)
         return self.outputs
 
-    # --------------------------------------------------------------------------------------------
-    # Bindings
-    # --------------------------------------------------------------------------------------------
-
     def bind(
         self,
         inputs: Arrays | None = None,
@@ -248,8 +226,7 @@ class Call(Handle):
                 }
             )
             self._attach(self._fitted(requested, self._views(requested)))
-            self._fits.clear()
-            self._exchanged.clear()
+            self._exchanges.clear()
 
     def swap(self, history: str, current: str) -> None:
         """Exchange the array of an input with the array of an output or another input.
@@ -271,43 +248,29 @@ class Call(Handle):
             There is no such name, it has no array, or the arrays do not fit in each other's place.
         """
         with self._turn:
-            call, bound = self._open(), self._bound
-            keys = self._exchanged.get((history, current))
-            if keys is not None:
-                one, other = (bound[key][1].value for key in keys)
-                first, second = map(self._fits.get, ((keys[0], id(other)), (keys[1], id(one))))
-                if first and second:
-                    for fit in (first, second):
-                        check(fit.function(call[0], *fit.arguments))
-                        bound[fit.key] = fit.pair
-                        fit.values[fit.key[1]] = fit.pair[1].value
-                    return
-            self._exchange(history, current)
+            call = self._open()[0]
+            if not self._exchanges.repeat(call, self._bound, history, current):
+                self._exchange(history, current)
 
     def close(self) -> None:
         """Let go of the arrays, after a call that runs. Closing twice is allowed."""
         with self._turn:
             super().close()
             self._bound.clear()
-            self._fits.clear()
-            self._exchanged.clear()
+            self._exchanges.clear()
 
     def __repr__(self) -> str:
         closed = ", closed" if self.closed else ""
         return f"<Call of {self._model!r}, batch {self.batch}{closed}>"
 
-    # --------------------------------------------------------------------------------------------
-    # How it is done
-    # --------------------------------------------------------------------------------------------
-
-    def _requested(self, groups: Mapping[str, Any]) -> _Requested:
+    def _requested(self, groups: Mapping[str, Any]) -> Requested:
         """List what to bind, by key: a place with an array, True for a new one, or None."""
-        requested: _Requested = {}
+        requested: Requested = {}
         for place, value in requests(self._model._signature, self._places, groups):
             if place.key in requested:
                 raise place.label.refuse("is given twice", lib.NEML2_ERROR_NAME)
             if place.key[0] == "inputs" and value is None:
-                raise _missing(place)
+                raise missing(place)
             if value is True and not place.written:
                 raise place.label.refuse("is read: bind an array", lib.NEML2_ERROR_ARGUMENT)
             if place.key == ("report", "status") and value is None:
@@ -317,7 +280,7 @@ class Call(Handle):
             requested[place.key] = place, value
         return requested
 
-    def _views(self, requested: _Requested) -> dict[Key, Array]:
+    def _views(self, requested: Requested) -> dict[Key, Array]:
         """The arrays that were given."""
         given = {
             key: (place, value)
@@ -326,21 +289,11 @@ class Call(Handle):
         }
         if self._memory is None:
             return {key: place.view(value) for key, (place, value) in given.items()}
-        return {key: self._view(place, value) for key, (place, value) in given.items()}
+        device = self._model._engine.text_device
+        own = self._memory
+        return {key: view_on(own, device, place, value) for key, (place, value) in given.items()}
 
-    def _view(self, place: Place, value: Any) -> Array:
-        """Return the view of an array on the device; FatalError if it is elsewhere."""
-        memory, own = memory_of(value), self._memory
-        if memory is None or own is None or memory[:4] != own[:4]:
-            raise place.label.refuse(
-                "is not where the other arrays are: bind arrays of one library, on one queue or "
-                "stream of the device, or numbers",
-                lib.NEML2_ERROR_UNSUPPORTED,
-            )
-        require_device(memory.device, place.label, self._model._engine.text_device)
-        return place.view(view(value, place.label))
-
-    def _common_batch(self, requested: _Requested, views: Mapping[Key, Array]) -> Shape:
+    def _common_batch(self, requested: Requested, views: Mapping[Key, Array]) -> Shape:
         """Return the batch of all arrays that are read, and of the stored parameters."""
         read = [(requested[key][0], view) for key, view in views.items() if key[0] in READ]
         for name in self._model.parameters.names:
@@ -349,7 +302,7 @@ class Call(Handle):
         return common_batch((place.label, place.batch_of(view)) for place, view in read)
 
     def _fitted(
-        self, requested: _Requested, views: Mapping[Key, Array]
+        self, requested: Requested, views: Mapping[Key, Array]
     ) -> dict[Key, tuple[Place, Bound | None]]:
         """Return what is requested as it can be bound in the batch of the call."""
         fitted: dict[Key, tuple[Place, Bound | None]] = {}
@@ -364,7 +317,7 @@ class Call(Handle):
                     array = place.new(batch)
                     value = self._handed_out(array)
                 else:
-                    value = _new(self._memory, place, batch, self._across)
+                    value = new_array(self._memory, place, batch, self._across)
                     array = view(value, place.label)
             fitted[key] = place, place.bound(value, array, self.batch, self._across)
         return fitted
@@ -382,20 +335,11 @@ class Call(Handle):
             return place.batch_of(self._bound[key][1].array)
         return place.batch_of(self._stored(name))
 
-    def _new_of_all_points(self, name: str) -> Any:
-        """A new array on the device for an adjoint of each point."""
-        place = self._places.at("adjoints", name)
-        return _new(self._on_device(), place, self.batch, self._across)
-
     def _shape_of(self, group: str, name: str) -> Shape:
         """The shape of an input or a parameter, bound or stored."""
         if (group, name) in self._bound:
             return self._bound[group, name][1].array.shape
         return self._stored(name).shape
-
-    def _on_device(self) -> Memory:
-        assert self._memory is not None, "the arrays are on the host"
-        return self._memory
 
     def _stored(self, parameter: str) -> Array:
         """The stored value of a parameter."""
@@ -428,15 +372,9 @@ class Call(Handle):
         (one, first), (other, second) = before
         requested = {one.key: (one, second.value), other.key: (other, first.value)}
         self._attach(self._fitted(requested, self._views(requested)))
-        for place, fitting in (*before, self._bound[one.key], self._bound[other.key]):
-            self._fits[place.key, id(fitting.value)] = Fit(
-                place.key,
-                (place, fitting),
-                place.function,
-                place.arguments(fitting),
-                self._values[place.key[0]],
-            )
-        self._exchanged[history, current] = one.key, other.key
+        pairs = (*before, self._bound[one.key], self._bound[other.key])
+        keys = one.key, other.key
+        self._exchanges.remember((history, current), keys, pairs, self._values)
 
     def _at(self, group: str, name: str) -> tuple[Place, Bound]:
         """Return what is bound at a name; FatalError if there is no such name, or nothing."""
@@ -459,67 +397,3 @@ class Call(Handle):
             outputs=self.outputs,
             derivatives=self.derivatives or self.jvps or self.adjoints or None,
         )
-
-
-def _with_defaults(model: Described, groups: Mapping[str, Any]) -> dict[str, Any]:
-    """`groups`, with new arrays for the outputs, and for what else is asked for by and by.
-
-    Outputs that are not named are allocated all the same; what a tangent or a cotangent leads to is
-    if nothing is named; and the status always.
-    """
-    check_mapping("inputs", groups["inputs"])
-    report, derivatives = groups["report"], model.derivatives
-    completed = dict(groups)
-    for group, names, given in (
-        ("outputs", model.outputs.names, groups["outputs"]),
-        ("report", ALWAYS if report is True else ["status"], None if report is True else report),
-    ):
-        check_mapping(group, given or {})
-        completed[group] = {**dict.fromkeys(names, True), **(given or {})}
-    if groups["tangents"] is not None and groups["jvps"] is None:
-        completed["jvps"] = dict.fromkeys((d.output for d in derivatives), True)
-    if groups["cotangents"] is not None and groups["adjoints"] is None:
-        completed["adjoints"] = dict.fromkeys((d.variable for d in derivatives), True)
-    return completed
-
-
-def _memory(groups: Mapping[str, Any]) -> Memory | None:
-    """The memory of the arrays, if they are on a device."""
-    for values in groups.values():
-        for value in values.values() if isinstance(values, Mapping) else ():
-            for array in value.values() if isinstance(value, Mapping) else (value,):
-                if (memory := memory_of(array)) is not None:
-                    return memory
-    return None
-
-
-def _distance(requested: _Requested, views: Mapping[Key, Array]) -> int:
-    """The elements from one value of a point to the next, by the first array that tells."""
-    for key, array in views.items():
-        shape = requested[key][0].shape
-        for size, stride in zip(reversed(shape), reversed(array.strides), strict=False):
-            if size != 1 and array.size > math.prod(shape):
-                return max(stride // array.itemsize, 1)
-    return 1
-
-
-def _new(memory: Memory, place: Place, batch: Shape, across: int) -> Any:
-    """A new array on the device, in rows or columns as the others are."""
-    if across == 1 or math.prod(place.shape) == 1 or math.prod(batch) == 1:
-        return memory.new(batch + place.shape, place.dtype)
-    if across != math.prod(batch):
-        raise place.label.refuse(
-            f"has no array, and is to have values {across} elements apart: bind one",
-            lib.NEML2_ERROR_SHAPE,
-        )
-    made = memory.new(place.shape + batch, place.dtype)
-    rank = len(place.shape)
-    axes = (*range(rank, rank + len(batch)), *range(rank))
-    return memory.transposed(made, axes)
-
-
-def _missing(place: Place) -> FatalError:
-    return place.label.refuse(
-        f"is missing; every input must be bound. Its shape is batch axes and then {place.shape}",
-        lib.NEML2_ERROR_MISSING,
-    )

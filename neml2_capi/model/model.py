@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
 from typing import Any, SupportsIndex, TypeVar
@@ -12,19 +11,15 @@ import numpy as np
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.kinds import NUMPY, Kind
 from neml2_capi._ffi.library import absolute, lib
-from neml2_capi._ffi.options import Options
 from neml2_capi._ffi.tensor import Tensor
 from neml2_capi.model.call import Call
-from neml2_capi.model.described import Described
-from neml2_capi.model.evaluation import check_mapping
 from neml2_capi.model.functions import Functions
 from neml2_capi.model.native import Native
 from neml2_capi.model.opened import Opened
-from neml2_capi.model.parameters import Parameters
 from neml2_capi.model.scheduler import Scheduler
+from neml2_capi.model.settings import Settings
 from neml2_capi.model.source import Source, source_of, view_of
-from neml2_capi.model.state import State, batch_of
-from neml2_capi.model.state_file import read_state, require_artifact, write_state
+from neml2_capi.model.states import States
 
 _Self = TypeVar("_Self", bound="Model")
 
@@ -32,7 +27,7 @@ _Self = TypeVar("_Self", bound="Model")
 _LOADED = ("_engine", "_options_at_load", "_source")
 
 
-class Model(Functions, Described):
+class Model(Functions, States, Settings):
     """A material model, compiled by `neml2-compile`.
 
         model = Model("aoti/elasticity")
@@ -248,122 +243,6 @@ class Model(Functions, Described):
         """
         return self.forward({**(inputs or {}), **named})
 
-    def __getitem__(self, name: str) -> Any:
-        """A view of a parameter, as of named_parameters()."""
-        return self.named_parameters()[name]
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        """Replace a parameter, as set_parameter() does."""
-        self.set_parameter(name, value)
-
-    def _ipython_key_completions_(self) -> list[str]:
-        return self.parameters.names
-
-    def state(
-        self, batch: int | tuple[int, ...] = (), initial: Mapping[str, Any] | None = None
-    ) -> State:
-        """The history of points, which is carried from step to step.
-
-            state = steel.state(100)
-            outputs = steel.forward(state.inputs(strain=strain, t=1.0))
-            state.advance(outputs)
-
-        Parameters
-        ----------
-        batch : int or tuple of int
-            How many points; () for one without batch axes.
-        initial : mapping of str to array, optional
-            Values of outputs and inputs before the first step, which broadcast to (*B, *point
-            shape), and are copied; zero otherwise.
-
-        Returns
-        -------
-        State
-            Its inputs() are the next step's.
-
-        Raises
-        ------
-        UnknownNameError
-            An initial value is of nothing that becomes history.
-        FatalError
-            The batch is no number of points, or an initial value is of another shape or not finite.
-        """
-        initial = {} if initial is None else initial
-        check_mapping("initial", initial)
-        return State(self._signature, batch_of(batch), initial)
-
-    def save_state(
-        self, path: str | os.PathLike[str], state: State, *, step: int = 0, time: float = 0.0
-    ) -> None:
-        """Write a state to a file, by which a run continues to the last bit.
-
-            model.save_state("run.state", state, step=10, time=1.0)
-            state, step, time = model.load_state("run.state")
-
-        The file is one of safetensors, the same as neml2_call_state_save() writes in C, C++ and
-        Fortran. It has a checksum of the artifact and of itself, and replaces the one before when
-        it is whole.
-
-        Parameters
-        ----------
-        path
-            The file.
-        state
-            Of this model.
-        step, time
-            Where the run stands; yours, and given back.
-
-        Raises
-        ------
-        FatalError
-            The file cannot be written.
-        """
-        if not isinstance(state, State):
-            raise FatalError(f"state must be a State of model.state(); got {state!r}")
-        arrays = state.arrays()
-        batches = (a.shape[: a.ndim - len(self._point(n))] for n, a in arrays.items())
-        told = {"npoints": math.prod(next(batches, ())), "step": int(step), "time": float(time)}
-        texts = {"artifact": self.checksum, **{k: repr(v) for k, v in told.items()}}
-        write_state(path, arrays, texts)
-
-    def load_state(self, path: str | os.PathLike[str]) -> tuple[State, int, float]:
-        """Read what save_state(), or neml2_call_state_save() in another language, wrote.
-
-        Parameters
-        ----------
-        path
-            The file.
-
-        Returns
-        -------
-        tuple
-            The state, in the batch that it was saved in, the step and the time.
-
-        Raises
-        ------
-        FatalError
-            The file is damaged or truncated, is of another artifact, or of other variables.
-        """
-        arrays, told = read_state(path)
-        require_artifact(path, told, self.checksum)
-        own = {name: array for name, array in arrays.items() if "/" not in name}
-        empty = self.state().arrays()
-        if missing := [name for name in empty if name not in own]:
-            raise FatalError(
-                f"{os.fspath(path)} lacks {', '.join(missing)}; it holds {', '.join(own)}",
-                lib.NEML2_ERROR_NAME,
-                missing[0],
-            )
-        batches = {a.shape[: max(a.ndim - len(self._point(n)), 0)] for n, a in own.items()} - {()}
-        batch = max(batches, default=())
-        state = self.state(batch, {name: own[name] for name in empty})
-        return state, int(told["step"]), float(told["time"])
-
-    def _point(self, name: str) -> tuple[int, ...]:
-        """The point shape of an input."""
-        known = self._signature.inputs.index_of
-        return self._signature.inputs[known[name]].point_shape if name in known else ()
-
     def bind(
         self,
         inputs: Mapping[str, Any],
@@ -446,90 +325,6 @@ class Model(Functions, Described):
                 "adjoints": adjoints,
                 "report": report,
             },
-        )
-
-    def named_parameters(self) -> Parameters:
-        """Return the parameters as a live mapping of views: writing to one changes the model.
-
-        `model.named_parameters()["elasticity.E"][...] = 100e3` takes effect from the next call on.
-
-        Returns
-        -------
-        Parameters
-            Views by name, (*B, *base_shape) each.
-        """
-        return Parameters(self._engine)
-
-    def set_parameter(self, name: str, value: Any) -> None:
-        """Replace a parameter by a copy of a value.
-
-        Parameters
-        ----------
-        name
-            Its qualified name, or the last component if that is unique.
-        value : array
-            The new value, (*B, *base_shape), where B broadcasts with the batch of the inputs.
-
-        Raises
-        ------
-        FatalError
-            There is no such parameter, or a shape or type is wrong; nothing was changed.
-        """
-        self._engine.set_parameter(self.parameters.resolve(name), value)
-
-    @property
-    def options(self) -> Options:
-        """The solver options as a live mapping: `model.options["atol"] = 1e-12`."""
-        return self._engine.options
-
-    def set_solver_config(
-        self,
-        atol: float,
-        rtol: float,
-        miters: int,
-        ls_type: str,
-        ls_max_iters: int,
-        ls_cutback: float,
-        ls_c: float,
-        substep_del_tol: float = 1e-6,
-    ) -> None:
-        """Set the options of the Newton solve; when one is refused, none is changed.
-
-        Parameters
-        ----------
-        atol
-            The bound of the residual norm.
-        rtol
-            The bound of the residual norm relative to the first one.
-        miters
-            The bound of iterations: at most `miters` - 1 steps are made.
-        ls_type
-            The line search, "BACKTRACKING" or "STRONG_WOLFE".
-        ls_max_iters
-            The bound of its trials, of which there are fewer; 1 is no line search.
-        ls_cutback
-            What the step length is divided by after each trial.
-        ls_c
-            The fraction of the expected decrease that a trial must reach.
-        substep_del_tol
-            The bound of the relative Newton step in the substepping solve.
-
-        Raises
-        ------
-        FatalError
-            A value is out of its bounds or choices.
-        """
-        self.options.update(
-            {
-                "atol": atol,
-                "rtol": rtol,
-                "miters": miters,
-                "ls_type": ls_type,
-                "ls_max_iters": ls_max_iters,
-                "ls_cutback": ls_cutback,
-                "ls_c": ls_c,
-                "substep_del_tol": substep_del_tol,
-            }
         )
 
 

@@ -10,6 +10,7 @@ from neml2_capi._ffi.on_device import is_on_device
 from neml2_capi.model.call import Call
 from neml2_capi.model.described import Described
 from neml2_capi.model.evaluation import Given, Operation
+from neml2_capi.model.places_on_device import new_array
 
 
 def on_device(*groups: Given | None) -> bool:
@@ -64,8 +65,15 @@ def bound(
     if operation.group == "adjoints":
         compiled = {pair.variable for pair in signature.compiled[operation.by]}
         named = (v for v in operation.wanted(signature) if v.name in compiled)
-        call.bind(adjoints={v.name: call._new_of_all_points(v.name) for v in named})
+        call.bind(adjoints={v.name: _of_all_points(call, v.name) for v in named})
     return call
+
+
+def _of_all_points(call: Call, name: str) -> Any:
+    """A new array for the adjoint of each point."""
+    assert call._memory
+    place = call._places.at("adjoints", name)
+    return new_array(call._memory, place, call.batch, call._across)
 
 
 def _like_its_variable(call: Call, operation: Operation, name: str) -> Any:
@@ -74,5 +82,6 @@ def _like_its_variable(call: Call, operation: Operation, name: str) -> Any:
     shape = call._shape_of(operation.by, name)
     if math.prod(shape) == math.prod(adjoint.shape):
         return adjoint.reshape(shape)
-    summed: Any = call._on_device().summed(adjoint, len(call.batch))
+    assert call._memory
+    summed: Any = call._memory.summed(adjoint, len(call.batch))
     return summed.reshape(shape)

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from neml2_capi._ffi.errors import unknown_name
+from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.labels import Label
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.strings import c_string
 from neml2_capi._ffi.variables import Variables, variable_of
 from neml2_capi.model.binding import Place
+from neml2_capi.model.described import Described
 from neml2_capi.model.evaluation import check_mapping
-from neml2_capi.model.reports import REPORTS
+from neml2_capi.model.reports import ALWAYS, REPORTS
 from neml2_capi.model.signature import Signature
 
 #: Of a kind of array: whose it is, its role for the library, and what stands before its name.
@@ -141,3 +142,32 @@ def _block_requests(model: Signature, places: Places, values: Any) -> Iterator[t
         check_mapping(f"derivatives[{output!r}]", blocks)
         for name, value in blocks.items():
             yield places.at("derivatives", output, name), value
+
+
+def with_defaults(model: Described, groups: Mapping[str, Any]) -> dict[str, Any]:
+    """`groups`, with new arrays for the outputs, and for what else is asked for by and by.
+
+    Outputs that are not named are allocated all the same; what a tangent or a cotangent leads to is
+    if nothing is named; and the status always.
+    """
+    check_mapping("inputs", groups["inputs"])
+    report, derivatives = groups["report"], model.derivatives
+    completed = dict(groups)
+    for group, names, given in (
+        ("outputs", model.outputs.names, groups["outputs"]),
+        ("report", ALWAYS if report is True else ["status"], None if report is True else report),
+    ):
+        check_mapping(group, given or {})
+        completed[group] = {**dict.fromkeys(names, True), **(given or {})}
+    if groups["tangents"] is not None and groups["jvps"] is None:
+        completed["jvps"] = dict.fromkeys((d.output for d in derivatives), True)
+    if groups["cotangents"] is not None and groups["adjoints"] is None:
+        completed["adjoints"] = dict.fromkeys((d.variable for d in derivatives), True)
+    return completed
+
+
+def missing(place: Place) -> FatalError:
+    return place.label.refuse(
+        f"is missing; every input must be bound. Its shape is batch axes and then {place.shape}",
+        lib.NEML2_ERROR_MISSING,
+    )

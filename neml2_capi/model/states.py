@@ -1,0 +1,124 @@
+"""States of a model: the history of points, and its files."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.library import lib
+from neml2_capi.model.described import Described
+from neml2_capi.model.evaluation import check_mapping
+from neml2_capi.model.state import State, batch_of
+from neml2_capi.model.state_file import read_state, require_artifact, write_state
+
+
+class States(Described):
+    """States of a model."""
+
+    def state(
+        self, batch: int | tuple[int, ...] = (), initial: Mapping[str, Any] | None = None
+    ) -> State:
+        """The history of points, which is carried from step to step.
+
+            state = steel.state(100)
+            outputs = steel.forward(state.inputs(strain=strain, t=1.0))
+            state.advance(outputs)
+
+        Parameters
+        ----------
+        batch : int or tuple of int
+            How many points; () for one without batch axes.
+        initial : mapping of str to array, optional
+            Values of outputs and inputs before the first step, which broadcast to (*B, *point
+            shape), and are copied; zero otherwise.
+
+        Returns
+        -------
+        State
+            Its inputs() are the next step's.
+
+        Raises
+        ------
+        UnknownNameError
+            An initial value is of nothing that becomes history.
+        FatalError
+            The batch is no number of points, or an initial value is of another shape or not finite.
+        """
+        initial = {} if initial is None else initial
+        check_mapping("initial", initial)
+        return State(self._signature, batch_of(batch), initial)
+
+    def save_state(
+        self, path: str | os.PathLike[str], state: State, *, step: int = 0, time: float = 0.0
+    ) -> None:
+        """Write a state to a file, by which a run continues to the last bit.
+
+            model.save_state("run.state", state, step=10, time=1.0)
+            state, step, time = model.load_state("run.state")
+
+        The file is one of safetensors, the same as neml2_call_state_save() writes in C, C++ and
+        Fortran. It has a checksum of the artifact and of itself, and replaces the one before when
+        it is whole.
+
+        Parameters
+        ----------
+        path
+            The file.
+        state
+            Of this model.
+        step, time
+            Where the run stands; yours, and given back.
+
+        Raises
+        ------
+        FatalError
+            The file cannot be written.
+        """
+        if not isinstance(state, State):
+            raise FatalError(f"state must be a State of model.state(); got {state!r}")
+        arrays = state.arrays()
+        batches = (a.shape[: a.ndim - len(self._point(n))] for n, a in arrays.items())
+        told = {"npoints": math.prod(next(batches, ())), "step": int(step), "time": float(time)}
+        texts = {"artifact": self.checksum, **{k: repr(v) for k, v in told.items()}}
+        write_state(path, arrays, texts)
+
+    def load_state(self, path: str | os.PathLike[str]) -> tuple[State, int, float]:
+        """Read what save_state(), or neml2_call_state_save() in another language, wrote.
+
+        Parameters
+        ----------
+        path
+            The file.
+
+        Returns
+        -------
+        tuple
+            The state, in the batch that it was saved in, the step and the time.
+
+        Raises
+        ------
+        FatalError
+            The file is damaged or truncated, is of another artifact, or of other variables.
+        """
+        arrays, told = read_state(path)
+        require_artifact(path, told, self.checksum)
+        own = {name: array for name, array in arrays.items() if "/" not in name}
+        empty = self.state().arrays()
+        if missing := [name for name in empty if name not in own]:
+            raise FatalError(
+                f"{os.fspath(path)} lacks {', '.join(missing)}; it holds {', '.join(own)}",
+                lib.NEML2_ERROR_NAME,
+                missing[0],
+            )
+        batches = {a.shape[: max(a.ndim - len(self._point(n)), 0)] for n, a in own.items()} - {()}
+        batch = max(batches, default=())
+        state = self.state(batch, {name: own[name] for name in empty})
+        return state, int(told["step"]), float(told["time"])
+
+    def _point(self, name: str) -> tuple[int, ...]:
+        """The point shape of an input."""
+        known = self._signature.inputs.index_of
+        return self._signature.inputs[known[name]].point_shape if name in known else ()
