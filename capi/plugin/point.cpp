@@ -34,7 +34,7 @@ bool all_finite(const Material& m, const Workspace& w, std::size_t points, doubl
 
 // Refuses the first number that is not finite; `component` tells which it is.
 template <class Component>
-void require(Numbers numbers, const std::string& what, Component component) {
+void require_each(Numbers numbers, const std::string& what, Component component) {
   for (std::size_t i = 0; i < numbers.size(); ++i)
     if (!std::isfinite(numbers[i]))
       refuse(what + component(i) +
@@ -120,27 +120,28 @@ void require_finite(const Material& m, const Workspace& w, std::size_t points, d
   };
   const std::size_t size = m.size();
   for (std::size_t p = 0; p < points; ++p) {
-    require(Numbers(w.old_strain).subspan(size * p, size), words.old_strain + at(p), of_tensor);
-    require(Numbers(w.strain).subspan(size * p, size), words.strain + at(p), of_tensor);
-    if (m.inputs.count(map.stress + "~1")) require(row(m, w.old_state, p).first(size), words.stress + at(p), of_tensor);
+    require_each(Numbers(w.old_strain).subspan(size * p, size), words.old_strain + at(p), of_tensor);
+    require_each(Numbers(w.strain).subspan(size * p, size), words.strain + at(p), of_tensor);
+    if (m.inputs.count(map.stress + "~1"))
+      require_each(row(m, w.old_state, p).first(size), words.stress + at(p), of_tensor);
     for (std::size_t k = 0; k < map.states.size(); ++k)
-      require(row(m, w.old_state, p).subspan(m.places[k], map.states[k].size),
-              std::string(words.states) + at(p) + ", the state '" + map.states[k].name + "',", alone);
+      require_each(row(m, w.old_state, p).subspan(m.places[k], map.states[k].size),
+                   std::string(words.states) + at(p) + ", the state '" + map.states[k].name + "',", alone);
     if (!map.temperature.empty()) {
-      require(Numbers(w.temperature).subspan(p, 1), words.temperature + at(p), alone);
+      require_each(Numbers(w.temperature).subspan(p, 1), words.temperature + at(p), alone);
       if (m.inputs.count(map.temperature + "~1"))
-        require(Numbers(w.old_temperature).subspan(p, 1), words.temperature + at(p) + " at the beginning", alone);
+        require_each(Numbers(w.old_temperature).subspan(p, 1), words.temperature + at(p) + " at the beginning", alone);
     }
     for (const Variable& field : map.fields)
-      require(Numbers(w.fields).subspan(p * map.nfields() + field.first, 1),
-              std::string(words.fields) + at(p) + ", the field '" + field.name + "',", alone);
+      require_each(Numbers(w.fields).subspan(p * map.nfields() + field.first, 1),
+                   std::string(words.fields) + at(p) + ", the field '" + field.name + "',", alone);
   }
   for (const Variable& parameter : map.parameters)
-    require(Numbers(w.parameters).subspan(parameter.first, parameter.size),
-            std::string(words.parameters) + ", the parameter '" + parameter.name + "',", alone);
+    require_each(Numbers(w.parameters).subspan(parameter.first, parameter.size),
+                 std::string(words.parameters) + ", the parameter '" + parameter.name + "',", alone);
   if (map.time.empty()) return;
-  require(Numbers(&step, 1), words.step, alone);
-  require(Numbers(&w.old_time, 1), words.time, alone);
+  require_each(Numbers(&step, 1), words.step, alone);
+  require_each(Numbers(&w.old_time, 1), words.time, alone);
   if (step < 0) refuse(std::string(words.step) + " is " + std::to_string(step) + "; a time step must be 0 or more.");
 }
 

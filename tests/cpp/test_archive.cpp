@@ -158,4 +158,5 @@ int main() {
   a_mount_ends_with_its_owner();
   a_directory_without_an_end_has_no_checksum(scratch);
   a_path_that_the_system_does_not_tell_is_an_error();
+  return 0;
 }

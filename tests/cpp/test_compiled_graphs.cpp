@@ -153,4 +153,5 @@ int main() {
   a_graph_may_have_no_inputs();
   outputs_may_be_inputs_and_views();
   a_solve_with_the_transpose_is_one();
+  return 0;
 }

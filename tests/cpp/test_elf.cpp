@@ -258,4 +258,5 @@ int main(int argc, char** argv) {
   names_that_share_text_are_refused(object);
   a_truncated_object_does_no_harm(object);
   damaged_tables_do_no_harm(object);
+  return 0;
 }

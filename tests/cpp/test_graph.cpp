@@ -307,4 +307,5 @@ int main() {
   another_machine_is_refused(scratch);
   a_source_that_says_too_little_is_refused(scratch);
   loading_again_leaves_nothing_behind();
+  return 0;
 }

@@ -93,4 +93,5 @@ int main() {
   the_flags_of_the_compiler_count();
   each_processor_has_the_instruction_sets_of_its_level();
 #endif
+  return 0;
 }

@@ -376,4 +376,5 @@ int main() {
   columns_are_solved_one_by_one();
   single_precision_works_too();
   std::puts("krylov: all passed");
+  return 0;
 }

@@ -241,4 +241,5 @@ int main() {
   a_singular_point_is_told_apart();
   a_bound_of_one_makes_no_step();
   std::puts("newton: all passed");
+  return 0;
 }

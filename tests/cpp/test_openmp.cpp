@@ -120,4 +120,5 @@ int main(int argc, char** argv) {
   a_loop_stays_whole<std::uint32_t, std::int32_t>("nml2pc_for_static_init_4u", 0, 99, 1, 100);
   a_loop_stays_whole<std::int64_t, std::int64_t>("nml2pc_for_static_init_8", -5, 4, 1, 10);
   a_loop_stays_whole<std::uint64_t, std::int64_t>("nml2pc_for_static_init_8u", 0, 6, 2, 7);
+  return 0;
 }

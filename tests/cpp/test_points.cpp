@@ -211,4 +211,5 @@ int main() {
   a_value_may_have_any_strides();
   blocks_are_transposed();
   std::puts("points: all passed");
+  return 0;
 }

@@ -173,4 +173,5 @@ int main() {
   what_is_told_of_outputs_is_read();
   the_source_is_bounded();
   damaged_text_does_no_harm();
+  return 0;
 }

@@ -72,4 +72,5 @@ int main() {
   newer_symbols_are_replaced();
   others_are_refused_by_name();
   other_libraries_are_left_to_the_dynamic_loader();
+  return 0;
 }
