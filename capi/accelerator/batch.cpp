@@ -147,24 +147,37 @@ Vector<std::int64_t> offsets_of(const std::vector<Variable>& variables) {
   return offsets;
 }
 
-void run_law(graph::DeviceQueue& queue, std::int64_t points, const LawMemory& memory, bool parameters_vary,
+void add_arrays(const std::vector<Variable>& variables, bool together, std::uint64_t handle, std::int64_t points,
+                bool vary, std::vector<Place>& to) {
+  std::int64_t at = 0;
+  const std::int64_t count = vary ? points : 1;
+  for (const Variable& variable : variables) {
+    to.push_back({.handle = handle, .first = at * count, .point = vary, .column = count});
+    if (together) return;
+    at += variable.point_shape.product();
+  }
+}
+
+void run_law(graph::DeviceQueue& queue, std::int64_t points, const LawMemory& memory,
              const newton::Settings& settings) {
-  const std::int64_t vary = parameters_vary;
-  const auto of = [](const auto& value) { return graph::DeviceArgument{&value, sizeof value}; };
-  queue.launch(graph::Kernel::update, points,
-               std::array{
-                   of(points),
-                   of(memory.inputs),
-                   of(memory.parameters),
-                   of(vary),
-                   of(memory.outputs),
-                   of(memory.tangent),
-                   of(memory.reports),
-                   of(memory.norms),
+  std::vector<graph::DeviceArgument> arguments = {of(points)};
+  for (const Place& array : memory.arrays)
+    for (const graph::DeviceArgument& each :
+         {graph::DeviceArgument{&array.handle, sizeof array.handle, array.is_address}, of(array.first), of(array.point),
+          of(array.column)})
+      arguments.push_back(each);
+  for (const graph::DeviceArgument& each : {
+           of(memory.tangent),
+           of(memory.reports),
+           of(memory.norms),
+           of(memory.summary),
+           of(memory.until),
 #define NEML2_CRITERION(type, name, initial, meaning) of(settings.name),
 #include "neml2_capi/header/text/criteria.inc"
 #undef NEML2_CRITERION
-               });
+       })
+    arguments.push_back(each);
+  queue.launch(graph::Kernel::law, points, arguments);
 }
 
 bool needs_tangent(const model::Request& request) {
@@ -225,10 +238,17 @@ void Batch::begin(const model::Bindings& bindings, const model::Plan& plan, std:
   points_ = points;  // from here on, something may be under way
   queue_->upload(*inputs_.memory, inputs_.host.get(), sizes_.inputs * points * item);
   queue_->upload(*parameters_.memory, parameters_.host.get(), sizes_.parameters * values * item);
-  run_law(*queue_, points,
-          {inputs_.memory->handle(), parameters_.memory->handle(), outputs_.memory->handle(),
-           with_tangent_ ? tangent_.memory->handle() : 0, reports_.memory->handle(), norms_.memory->handle()},
-          vary, settings);
+  LawMemory law{.arrays = {},
+                .tangent = with_tangent_ ? tangent_.memory->handle() : 0,
+                .reports = reports_.memory->handle(),
+                .norms = norms_.memory->handle()};
+  const auto add = [&](Kind kind, const Array& array, bool varies) {
+    add_arrays(model_.variables(kind), sizes_.together, array.memory->handle(), points, varies, law.arrays);
+  };
+  add(Kind::input, inputs_, true);
+  add(Kind::parameter, parameters_, vary);
+  add(Kind::output, outputs_, true);
+  run_law(*queue_, points, law, settings);
   queue_->download(outputs_.host.get(), *outputs_.memory, sizes_.outputs * points * item);
   if (with_tangent_)
     queue_->download(tangent_.host.get(), *tangent_.memory, sizes_.outputs * sizes_.columns * points * item);

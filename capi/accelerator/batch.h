@@ -16,6 +16,8 @@ struct Sizes {
 
   DType real;
   std::int64_t inputs = 0, parameters = 0, outputs = 0, columns = 0;
+  // Whether the kernel takes one array of each kind, else one of each variable.
+  bool together = false;
 
   // Bytes that a point takes in all arrays, and in the largest one.
   std::int64_t bytes_per_point(bool with_tangent) const;
@@ -30,12 +32,30 @@ Vector<std::int64_t> columns_of(const model::Model& model, const Sizes& sizes, m
 // Returns the first component of each variable, and the number of all.
 Vector<std::int64_t> offsets_of(const std::vector<model::Variable>& variables);
 
-// Memory that the kernel of a law takes, by its handles. Arrays are (components, points).
-struct LawMemory {
-  std::uint64_t inputs, parameters, outputs, tangent /* or 0 */, reports, norms;
+template <class Value>
+graph::DeviceArgument of(const Value& value) {
+  return {&value, sizeof value};
+}
+
+// Array as a kernel takes it: elements from the first of its memory, between points, rows and columns.
+struct Place {
+  std::uint64_t handle = 0;
+  bool is_address = false;
+  std::int64_t first = 0, point = 0, row = 0, column = 0;
 };
-void run_law(graph::DeviceQueue& queue, std::int64_t points, const LawMemory& memory, bool parameters_vary,
-             const newton::Settings& settings);
+
+// Memory that the kernel of a law takes, by its handles. All but the arrays are (components, points).
+struct LawMemory {
+  std::vector<Place> arrays;  // inputs, parameters, outputs: as many as the text has
+  std::uint64_t tangent /* or 0 */, reports, norms /* or 0 */;
+  std::uint64_t summary = 0;  // and until when a step is evaluated: see kernels.h
+  std::int64_t until = 0;
+};
+void run_law(graph::DeviceQueue& queue, std::int64_t points, const LawMemory& memory, const newton::Settings& settings);
+
+// Adds the arrays of one kind that stand one after another in memory, (components, points) if they vary.
+void add_arrays(const std::vector<model::Variable>& variables, bool together, std::uint64_t handle, std::int64_t points,
+                bool vary, std::vector<Place>& to);
 
 class Batch {
  public:

@@ -29,11 +29,11 @@ std::filesystem::path place_of(const artifact::Metadata& metadata, const graph::
 }
 
 // At the end of a first line.
-constexpr std::string_view values_alone = ", values alone", and_parameters = ", by parameters";
+constexpr std::string_view values_alone = ", values alone", and_parameters = ", by parameters", together = ", together";
 
 // Returns the text of a model, whose first line must name the model: a text has the sizes of arrays in it, and would
-// reach beyond the arrays of another model.
-std::string text_of(const model::Model& model, const Sizes& sizes, const graph::Driver& driver, bool by_parameters) {
+// reach beyond the arrays of another model. It tells, too, whether arrays come together.
+std::string text_of(const model::Model& model, Sizes& sizes, const graph::Driver& driver, bool by_parameters) {
   const artifact::Metadata& metadata = model.metadata();
   const std::filesystem::path place = place_of(metadata, driver, by_parameters);
   std::optional<std::string> text = archive::read(place);
@@ -46,11 +46,15 @@ std::string text_of(const model::Model& model, const Sizes& sizes, const graph::
            join("The artifact has no kernels in the language of the device",
                 by_parameters ? " that derive with respect to parameters" : "", ": there is no ", place.string()));
   const std::string expected =
-      join("// neml2_capi 3: ", sizes.inputs, " inputs, ", sizes.parameters, " parameters, ", sizes.outputs,
+      join("// neml2_capi 4: ", sizes.inputs, " inputs, ", sizes.parameters, " parameters, ", sizes.outputs,
            " outputs, ", name_of(sizes.real), ", metadata ", archive::crc32(archive::read(metadata.file).value_or("")));
   const std::string_view first = std::string_view(*text).substr(0, text->find('\n'));
-  const bool fits = by_parameters ? first == join(expected, and_parameters)
-                                  : first == expected || first == join(expected, values_alone);
+  std::string_view rest = first.starts_with(expected) ? first.substr(expected.size()) : "?";
+  if (rest.starts_with(together)) {
+    sizes.together = true;
+    rest.remove_prefix(together.size());
+  }
+  const bool fits = by_parameters ? rest == and_parameters : rest.empty() || rest == values_alone;
   if (!fits)
     refuse(NEML2_ERROR_ARTIFACT,
            join("The kernels in ", place.string(), " are not of this model: the first line is not '", expected, "'"));
@@ -94,7 +98,7 @@ const ByText::Compiled& ByText::compiled(bool by_parameters) const {
   if (!by_parameters) return compiled_;
   const std::lock_guard lock(compiling_);
   if (!by_parameters_) {
-    const Sizes sizes(model_, true);
+    Sizes sizes(model_, true);
     const std::string text = text_of(model_, sizes, graph::driver_of(device_), true);
     require_same_process();
     by_parameters_ = Compiled{sizes, program_of(*open_, with_kernels(text, sizes.real))};
@@ -134,14 +138,23 @@ bool ByText::is_search_of_text(const Options& options) const {
 // At most a quarter of the device's memory for each batch, and no more than keeps it busy: the host works meanwhile, and
 // keeps memory for as many.
 std::int64_t ByText::points_at_once(std::int64_t wanted, const model::Request& request, std::int64_t points) const {
-  constexpr std::int64_t busy = 1 << 17, enough = std::int64_t{1} << 28;  // points, bytes
+  constexpr std::int64_t busy = 1 << 17;
   const bool with_tangent = needs_tangent(request);
   const Sizes& sizes = compiled(request.by_parameters()).sizes;
-  const std::int64_t bytes = sizes.bytes_per_point(with_tangent);
-  const std::int64_t fit =
-      std::min(open_->memory() / 4 / bytes, open_->largest_piece() / sizes.largest_per_point(with_tangent));
-  if (wanted == 0) wanted = std::min(busy, enough / bytes);
-  return std::max<std::int64_t>(std::min({wanted, points, fit}), 1);
+  return fit({sizes.bytes_per_point(with_tangent), sizes.largest_per_point(with_tangent)}, wanted == 0 ? busy : wanted,
+             wanted == 0, points);
+}
+
+std::int64_t ByText::points_in_place(std::int64_t wanted, const Room& room, std::int64_t points) const {
+  return fit(room, wanted == 0 ? points : wanted, wanted == 0, points);
+}
+
+std::int64_t ByText::fit(const Room& room, std::int64_t wanted, bool limits, std::int64_t points) const {
+  constexpr std::int64_t enough = std::int64_t{1} << 28;  // bytes
+  const std::int64_t memory = open_->memory() / 4,
+                     fits = std::min(memory / room.all, open_->largest_piece() / room.largest);
+  if (limits) wanted = std::min(wanted, enough / room.all);
+  return std::max<std::int64_t>(std::min({wanted, points, fits}), 1);
 }
 
 // Threads of the driver are not there in the child of a fork, which would wait for them for ever.

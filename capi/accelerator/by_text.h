@@ -44,6 +44,12 @@ class ByText final : public model::Route {
   const Compiled& compiled(bool by_parameters) const;
   // Returns how many of the points go to the device at once: `wanted`, or if that is 0 what keeps it busy, as memory allows.
   std::int64_t points_at_once(std::int64_t wanted, const model::Request& request, std::int64_t points) const;
+  // Bytes of a point in all memory that a run takes besides the caller's, and in the largest piece.
+  struct Room {
+    std::int64_t all, largest;
+  };
+  // Does so for arrays on the device, which take so much: all points, if they fit.
+  std::int64_t points_in_place(std::int64_t wanted, const Room& room, std::int64_t points) const;
   // Throws NEML2_ERROR_UNSUPPORTED in the child of a fork.
   void require_same_process() const;
 
@@ -54,7 +60,7 @@ class ByText final : public model::Route {
     Pair(const model::Model& model, const Compiled& of)
         : batches{{model, of.sizes, *of.program}, {model, of.sizes, *of.program}} {}
   };
-  Compiled compile(bool by_parameters) const;
+  std::int64_t fit(const Room& room, std::int64_t wanted, bool limits, std::int64_t points) const;
   bool is_search_of_text(const model::Options& options) const;
   std::unique_ptr<Pair> take(bool by_parameters) const;
   void give_back(std::unique_ptr<Pair> pair, bool by_parameters) const;

@@ -7,6 +7,7 @@
 
 #include "capi/base/error.h"
 #include "capi/base/interrupt.h"
+#include "capi/base/log.h"
 #include "capi/evaluation/bounded.h"
 #include "capi/evaluation/step_arrays.h"
 
@@ -97,7 +98,7 @@ void DeviceCall::reserve(Array& array, std::int64_t bytes) {
   array.bytes = bytes;
 }
 
-DeviceCall::Place DeviceCall::place_of(const Points& array, std::int64_t begin) const {
+Place DeviceCall::place_of(const Points& array, std::int64_t begin) const {
   return {.handle = reinterpret_cast<std::uintptr_t>(array.data),
           .is_address = memory_.is_address,
           .first = array.skip + begin * array.stride,
@@ -115,12 +116,11 @@ void DeviceCall::copy(const Shape& shape, std::int64_t itemsize, const Place& fr
                       std::uint64_t statuses, std::int64_t until) {
   const std::int64_t words = itemsize / 4;
   const std::uint64_t summary = summary_.memory->handle();
-  queue_->launch(
-      Kernel::copy, shape.points * shape.rows * shape.columns,
-      std::array{of(shape.points), of(shape.rows), of(shape.columns), of(words),
-                 DeviceArgument{&from.handle, sizeof from.handle, from.is_address}, of(from.first), of(from.point),
-                 of(from.row), of(from.column), DeviceArgument{&to.handle, sizeof to.handle, to.is_address},
-                 of(to.first), of(to.point), of(to.row), of(to.column), of(statuses), of(summary), of(until)});
+  launch(Kernel::copy, shape.points * shape.rows * shape.columns,
+         std::array{of(shape.points), of(shape.rows), of(shape.columns), of(words),
+                    DeviceArgument{&from.handle, sizeof from.handle, from.is_address}, of(from.first), of(from.point),
+                    of(from.row), of(from.column), DeviceArgument{&to.handle, sizeof to.handle, to.is_address},
+                    of(to.first), of(to.point), of(to.row), of(to.column), of(statuses), of(summary), of(until)});
 }
 
 // Uploads the stored parameters that no array replaces, if they are not what is there. Tells whether any parameter varies
@@ -152,25 +152,81 @@ bool DeviceCall::upload_parameters(const model::Bindings& bindings, const model:
   return vary;
 }
 
-void DeviceCall::gather(const model::Bindings& bindings, std::int64_t begin, std::int64_t points, bool vary) {
-  const std::int64_t item = itemsize(sizes_.real), values = vary ? points : 1;
-  const auto take = [&](const Place& from, std::int64_t size, std::int64_t at, std::int64_t count, const Array& to) {
-    copy({count, 1, size}, item, from,
-         {.handle = to.memory->handle(), .first = at * count, .point = 1, .column = count}, 0, 0);
-  };
-  for (std::size_t i = 0; i < bindings.inputs.size(); ++i)
-    take(place_of(bindings.inputs[i], begin), inputs_at_[i + 1] - inputs_at_[i], inputs_at_[i], points, inputs_);
-  for (std::size_t i = 0; i < bindings.parameters.size(); ++i) {
-    const std::int64_t size = parameters_at_[i + 1] - parameters_at_[i];
-    Place from = place_of(bindings.parameters[i], begin);
-    if (!bindings.parameters[i].data) {
-      const std::int64_t end = i + 1 < values_at_.size() ? values_at_[i + 1] : std::ssize(values_) / item;
-      const std::int64_t stride = end - values_at_[i] == size ? 0 : size;
-      from = {
-          .handle = stored_.memory->handle(), .first = values_at_[i] + begin * stride, .point = stride, .column = 1};
-    }
-    take(from, size, parameters_at_[i], values, parameters_);
+void DeviceCall::launch(Kernel kernel, std::int64_t items, std::span<const DeviceArgument> arguments) {
+  queue_->launch(kernel, items, arguments);
+  ++launched_;
+}
+
+void DeviceCall::tell(std::int64_t points) {
+  const std::int64_t count = std::exchange(launched_, 0);
+  if (log::on(log::Channel::model, log::Level::debug))
+    log::write(log::Channel::model, log::Level::debug, text_->name(), ": ", points, " points put ", count,
+               " kernels into the queue");
+}
+
+bool DeviceCall::has_norms(const model::Bindings& bindings) {
+  return bindings.report[NEML2_REPORT_RESIDUAL_NORM].data || bindings.report[NEML2_REPORT_SUGGESTED_CUT].data;
+}
+
+ByText::Room DeviceCall::room_of(const model::Bindings& bindings) const {
+  const model::Request request(bindings);
+  const ByText::Compiled& compiled = text_->compiled(request.by_parameters());
+  const Sizes& sizes = compiled.sizes;
+  const std::int64_t item = itemsize(sizes.real), tangent = needs_tangent(request) ? sizes.outputs * sizes.columns : 0,
+                     reports = has_norms(bindings) ? 24 : 8;
+  const auto kept = [&](const Points& array) { return is_kept(array); };
+  const std::int64_t inputs = sizes.together ? sizes.inputs + sizes.parameters : 0,
+                     outputs = sizes.together || std::ranges::any_of(bindings.outputs, kept) ? sizes.outputs : 0;
+  return {(inputs + outputs + tangent * (request.slopes ? 2 : 1)) * item + reports,
+          std::max({inputs, outputs, tangent, std::int64_t{2}}) * item};
+}
+
+Place DeviceCall::place_of_parameter(const model::Bindings& bindings, std::size_t parameter, std::int64_t begin) const {
+  if (bindings.parameters[parameter].data) return place_of(bindings.parameters[parameter], begin);
+  const std::int64_t size = parameters_at_[parameter + 1] - parameters_at_[parameter],
+                     end = parameter + 1 < values_at_.size() ? values_at_[parameter + 1]
+                                                             : std::ssize(values_) / itemsize(sizes_.real);
+  const std::int64_t stride = end - values_at_[parameter] == size ? 0 : size;
+  return {.handle = stored_.memory->handle(),
+          .first = values_at_[parameter] + begin * stride,
+          .point = stride,
+          .column = 1};
+}
+
+std::vector<Place> DeviceCall::arrays_of(const model::Bindings& bindings, std::int64_t begin, std::int64_t points,
+                                         bool vary, bool writes) {
+  std::vector<Place> arrays;
+  if (together_) {
+    const auto take = [&](const Place& from, const Vector<std::int64_t>& at, std::size_t i, std::int64_t count,
+                          const Array& to) {
+      copy({count, 1, at[i + 1] - at[i]}, itemsize(sizes_.real), from,
+           {.handle = to.memory->handle(), .first = at[i] * count, .point = 1, .column = count}, 0, 0);
+    };
+    for (std::size_t i = 0; i < bindings.inputs.size(); ++i)
+      take(place_of(bindings.inputs[i], begin), inputs_at_, i, points, inputs_);
+    for (std::size_t i = 0; i < bindings.parameters.size(); ++i)
+      take(place_of_parameter(bindings, i, begin), parameters_at_, i, vary ? points : 1, parameters_);
+    const auto add = [&](Kind kind, const Array& array, bool varies) {
+      add_arrays(model_.variables(kind), true, array.memory ? array.memory->handle() : 0, points, varies, arrays);
+    };
+    add(Kind::input, inputs_, true);
+    add(Kind::parameter, parameters_, vary);
+    add(Kind::output, outputs_, true);
+    return arrays;
   }
+  for (const Points& array : bindings.inputs) arrays.push_back(place_of(array, begin));
+  for (std::size_t i = 0; i < bindings.parameters.size(); ++i) arrays.push_back(place_of_parameter(bindings, i, begin));
+  for (std::size_t i = 0; i < bindings.outputs.size(); ++i) {
+    const Points& array = bindings.outputs[i];
+    if (!array.data || !writes)
+      arrays.push_back({});
+    else if (is_kept(array))
+      arrays.push_back(
+          {.handle = outputs_.memory->handle(), .first = outputs_at_[i] * points, .point = 1, .column = points});
+    else
+      arrays.push_back(place_of(array, begin));
+  }
+  return arrays;
 }
 
 void DeviceCall::write_reports(const model::Bindings& bindings, std::int64_t begin, std::int64_t points) {
@@ -192,7 +248,7 @@ void DeviceCall::write(const model::Bindings& bindings, std::int64_t begin, std:
   const std::vector<Block> blocks = blocks_of(bindings, points);
   for (const Block& block : blocks) add_up(bindings, block, begin, points);  // from what is written over next
   for (std::size_t i = 0; i < bindings.outputs.size(); ++i)
-    if (const Points& array = bindings.outputs[i]; array.data)
+    if (const Points& array = bindings.outputs[i]; array.data && (together_ || is_kept(array)))
       copy({points, 1, outputs_at_[i + 1] - outputs_at_[i]}, item,
            {.handle = outputs_.memory->handle(), .first = outputs_at_[i] * points, .point = 1, .column = points},
            place_of(array, begin), statuses, until(array));
@@ -211,29 +267,37 @@ DeviceCall::Run DeviceCall::prepare(const model::Bindings& bindings, const model
   if (by_parameters && !by_parameters_) by_parameters_ = compiled.program->queue_over(memory_.queue);
   columns_ = compiled.sizes.columns;
   const bool vary = upload_parameters(bindings, snapshot);
-  reserve(inputs_, std::max(sizes_.inputs * size, std::int64_t{1}) * item);
-  reserve(parameters_, std::max(sizes_.parameters * (vary ? size : 1), std::int64_t{1}) * item);
-  reserve(outputs_, sizes_.outputs * size * item);
+  together_ = compiled.sizes.together;
+  if (together_) {
+    reserve(inputs_, std::max(sizes_.inputs * size, std::int64_t{1}) * item);
+    reserve(parameters_, std::max(sizes_.parameters * (vary ? size : 1), std::int64_t{1}) * item);
+  }
+  if (together_ || std::ranges::any_of(bindings.outputs, [&](const Points& array) { return is_kept(array); }))
+    reserve(outputs_, sizes_.outputs * size * item);
   if (with_tangent) reserve(tangent_, std::max(sizes_.outputs * columns_ * size, std::int64_t{1}) * item);
   if (request.slopes) reserve(totals_, std::max(sizes_.outputs * columns_ * size, std::int64_t{1}) * item);
   reserve(reports_, 2 * size * static_cast<std::int64_t>(sizeof(std::int32_t)));
-  reserve(norms_, 2 * size * static_cast<std::int64_t>(sizeof(double)));
+  if (has_norms(bindings)) reserve(norms_, 2 * size * static_cast<std::int64_t>(sizeof(double)));
   if (points_ == 0) clear_summary();
-  const LawMemory law{inputs_.memory->handle(),  parameters_.memory->handle(),
-                      outputs_.memory->handle(), with_tangent ? tangent_.memory->handle() : 0,
-                      reports_.memory->handle(), norms_.memory->handle()};
+  const LawMemory law{.arrays = {},
+                      .tangent = with_tangent ? tangent_.memory->handle() : 0,
+                      .reports = reports_.memory->handle(),
+                      .norms = has_norms(bindings) ? norms_.memory->handle() : 0,
+                      .summary = summary_.memory->handle()};
   return {size, vary, law, by_parameters ? *by_parameters_ : *queue_, snapshot.options.newton()};
 }
 
 // The queue keeps the order, so that each batch may use the memory of the one before.
 void DeviceCall::put(const model::Bindings& bindings, const Run& run, bool notes, bool writes) {
+  LawMemory law = run.law;
+  law.until = step_;
   const std::uint64_t statuses = reports_.memory->handle(), summary = summary_.memory->handle();
   for (std::int64_t begin = 0; begin < bindings.points; begin += run.size) {
     const std::int64_t points = std::min(run.size, bindings.points - begin);
-    gather(bindings, begin, points, run.vary);
-    run_law(run.queue, points, run.law, run.vary, run.settings);
-    if (notes)
-      queue_->launch(Kernel::note, points, std::array{of(points), of(begin), of(step_), of(statuses), of(summary)});
+    law.arrays = arrays_of(bindings, begin, points, run.vary, writes);
+    run_law(run.queue, points, law, run.settings);
+    ++launched_;
+    if (notes) launch(Kernel::note, points, std::array{of(points), of(begin), of(step_), of(statuses), of(summary)});
     if (writes) write(bindings, begin, points);
   }
 }
@@ -279,12 +343,13 @@ void DeviceCall::require_apart(const model::Bindings& first) const {
 
 void DeviceCall::run(const model::Bindings& bindings, const model::Snapshot& snapshot) {
   require_given(bindings, snapshot);
-  const std::int64_t size = text_->points_at_once(snapshot.options.chunk(), model::Request(bindings), bindings.points);
   steps_ = 0;
   step_ = -1;
+  const std::int64_t size = text_->points_in_place(snapshot.options.chunk(), room_of(bindings), bindings.points);
   put(bindings, prepare(bindings, snapshot, size), true, true);
   points_ += bindings.points;
   queue_->flush();
+  tell(bindings.points);
 }
 
 void DeviceCall::run_steps(const model::Bindings& first, const model::Snapshot& snapshot) {
@@ -295,12 +360,12 @@ void DeviceCall::run_steps(const model::Bindings& first, const model::Snapshot& 
   // if they cannot, a step is evaluated once to know, and once to write.
   const bool keeps_last = arrays.keep_last() && first.steps > 1;
   const std::int64_t chunk = snapshot.options.chunk(), wanted = chunk == 0 && keeps_last ? first.points : chunk;
-  const std::int64_t size = text_->points_at_once(wanted, model::Request(first), first.points);
+  steps_ = first.steps;
+  const std::int64_t size = text_->points_in_place(wanted, room_of(first), first.points);
   const bool twice = keeps_last && size < first.points;
   const Run run = prepare(first, snapshot, size);
   queue_->upload(*summary_.memory, &no_step, sizeof no_step);
   points_ += first.points;
-  steps_ = first.steps;
   model::Bindings bindings = first;
   for (step_ = 0; step_ < steps_; ++step_) {
     interrupt::check();
@@ -309,6 +374,7 @@ void DeviceCall::run_steps(const model::Bindings& first, const model::Snapshot& 
     put(bindings, run, !twice, true);
     queue_->flush();
   }
+  tell(first.points);
 }
 
 model::Tally DeviceCall::wait() {

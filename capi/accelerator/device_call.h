@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "capi/accelerator/by_text.h"
@@ -15,11 +16,6 @@ struct CallerMemory {
   bool is_address;                // of the device; else they are buffers of OpenCL
   std::int64_t component_stride;  // elements from one value of a point to the next
 };
-
-template <class Value>
-graph::DeviceArgument of(const Value& value) {
-  return {&value, sizeof value};
-}
 
 // Throws NEML2_ERROR_SHAPE for points that overlap, of an array whose values lie one after another.
 void require_rows(const model::Points& array, const model::Variable& variable);
@@ -44,12 +40,6 @@ class DeviceCall {
   std::int64_t component_stride() const { return memory_.component_stride; }
 
  private:
-  // Array of the caller's, or of this, as a kernel takes it: elements from the first, between points, rows and columns.
-  struct Place {
-    std::uint64_t handle;
-    bool is_address = false;
-    std::int64_t first = 0, point = 0, row = 0, column = 0;
-  };
   // Memory that grows.
   struct Array {
     std::unique_ptr<graph::DeviceMemory> memory;
@@ -64,9 +54,9 @@ class DeviceCall {
   Place in_tangent(std::size_t output, std::int64_t column, std::int64_t points) const;
   // The request of a run.
   struct Run {
-    std::int64_t size;  // points at once
-    bool vary;          // parameters, from point to point
-    LawMemory law;
+    std::int64_t size;          // points at once
+    bool vary;                  // parameters, from point to point
+    LawMemory law;              // without its arrays
     graph::DeviceQueue& queue;  // of the text
     newton::Settings settings;
   };
@@ -78,11 +68,20 @@ class DeviceCall {
   // Puts the points of one step into the queue: the law, and if they are wanted, counts and results.
   void put(const model::Bindings& bindings, const Run& run, bool notes, bool writes);
   std::int64_t until(const model::Points& array) const;
+  void launch(graph::Kernel kernel, std::int64_t items, std::span<const graph::DeviceArgument> arguments);
+  void tell(std::int64_t points);  // the log of the kernels since the last time
   void copy(const Shape& shape, std::int64_t itemsize, const Place& from, const Place& to, std::uint64_t statuses,
             std::int64_t until);
   void multiply(const Shape& shape, bool adds, const Place& matrix, const Place& vector, const Place& to);
   bool upload_parameters(const model::Bindings& bindings, const model::Snapshot& snapshot);
-  void gather(const model::Bindings& bindings, std::int64_t begin, std::int64_t points, bool vary);
+  // Whether an output is written after all points of a step are known to be good.
+  bool is_kept(const model::Points& array) const { return steps_ > 1 && array.step == 0; }
+  static bool has_norms(const model::Bindings& bindings);  // reports of them
+  ByText::Room room_of(const model::Bindings& bindings) const;
+  Place place_of_parameter(const model::Bindings& bindings, std::size_t parameter, std::int64_t begin) const;
+  // Returns the arrays of the law: the caller's, or if they come together, those that the caller's are copied to.
+  std::vector<Place> arrays_of(const model::Bindings& bindings, std::int64_t begin, std::int64_t points, bool vary,
+                               bool writes);
   void write(const model::Bindings& bindings, std::int64_t begin, std::int64_t points);
   // Derivatives that are bound, and the places of a point's first element.
   struct Block {
@@ -107,12 +106,14 @@ class DeviceCall {
   const CallerMemory memory_;
   const Vector<std::int64_t> inputs_at_, outputs_at_, parameters_at_;  // the first component of each variable
   std::int64_t columns_ = 0;                                           // of the tangent
+  bool together_ = false;                                              // of the arrays of the law
   Array inputs_, parameters_, outputs_, tangent_, totals_, reports_, norms_, stored_, summary_;
   std::vector<char> values_;  // of the stored parameters, as they were uploaded
   Vector<std::int64_t> values_at_;
   std::vector<std::int32_t> counts_;   // what the summary is
   std::int64_t points_ = 0;            // since the last wait
   std::int64_t step_ = -1;             // that is put into the queue; -1: points have one
+  std::int64_t launched_ = 0;          // kernels, that the log was not told of
   std::int64_t steps_ = 0, made_ = 0;  // of the last run
   // Both are the caller's queue, and wait before the memory goes: the second has the text by parameters, once it is asked
   // for.

@@ -26,16 +26,15 @@ bool acts_on(const Slope& slope, Part part, const model::Derivative& derivative)
 void DeviceCall::multiply(const Shape& shape, bool adds, const Place& matrix, const Place& vector, const Place& to) {
   const std::int32_t further = adds;
   const std::uint64_t statuses = reports_.memory->handle();
-  queue_->launch(
-      Kernel::product, shape.points * shape.rows,
-      std::array{of(shape.points), of(shape.rows), of(shape.columns), of(further), of(matrix.handle), of(matrix.first),
-                 of(matrix.row), of(matrix.column),
-                 DeviceArgument{&vector.handle, sizeof vector.handle, vector.is_address}, of(vector.first),
-                 of(vector.point), of(vector.column), DeviceArgument{&to.handle, sizeof to.handle, to.is_address},
-                 of(to.first), of(to.point), of(to.column), of(statuses)});
+  launch(Kernel::product, shape.points * shape.rows,
+         std::array{of(shape.points), of(shape.rows), of(shape.columns), of(further), of(matrix.handle),
+                    of(matrix.first), of(matrix.row), of(matrix.column),
+                    DeviceArgument{&vector.handle, sizeof vector.handle, vector.is_address}, of(vector.first),
+                    of(vector.point), of(vector.column), DeviceArgument{&to.handle, sizeof to.handle, to.is_address},
+                    of(to.first), of(to.point), of(to.column), of(statuses)});
 }
 
-DeviceCall::Place DeviceCall::in_tangent(std::size_t output, std::int64_t column, std::int64_t points) const {
+Place DeviceCall::in_tangent(std::size_t output, std::int64_t column, std::int64_t points) const {
   return {.handle = tangent_.memory->handle(),
           .first = (outputs_at_[output] * columns_ + column) * points,
           .point = 1,

@@ -137,7 +137,7 @@ class Queue final : public graph::DeviceQueue {
     for (const graph::DeviceArgument& argument : arguments) values.push_back(const_cast<void*>(argument.value));
     const Current here(context_);
     const auto note = [&](std::size_t event) {
-      if (which == graph::Kernel::update) require(driver().cuEventRecord(events_[event], stream_), "cuEventRecord");
+      if (which == graph::Kernel::law) require(driver().cuEventRecord(events_[event], stream_), "cuEventRecord");
     };
     note(begun);
     const Object kernel = functions_[static_cast<std::size_t>(which)];

@@ -39,8 +39,8 @@ struct DeviceArgument {
 };
 
 // Kernels of a program: of the text of a law, and of capi/accelerator/kernels.h.
-enum class Kernel { update, copy, product, note };
-inline constexpr const char* kernel_names[] = {"neml2_update", "neml2_copy", "neml2_product", "neml2_note"};
+enum class Kernel { law, copy, product, note };
+inline constexpr const char* kernel_names[] = {"neml2_law", "neml2_copy", "neml2_product", "neml2_note"};
 
 // Queue of a program's runs on a device. What is put into it is done in order while the caller goes on; memory that is
 // named there must stay until wait() returns. The destructor waits for what was put in here. One thread at a time.
@@ -63,7 +63,7 @@ class DeviceQueue {
   virtual void flush() = 0;
   // Waits for what flush() handed over.
   virtual void wait() = 0;
-  // Seconds that the device took for the last run of Kernel::update, after wait(): without copies. Not of a caller's
+  // Seconds that the device took for the last run of Kernel::law, after wait(): without copies. Not of a caller's
   // queue, which may keep no times.
   virtual double seconds() const = 0;
 };

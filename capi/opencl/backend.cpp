@@ -110,7 +110,7 @@ class Queue final : public graph::DeviceQueue {
     require(functions().clEnqueueNDRangeKernel(queue_.get(), kernel, 1, nullptr, &all, &group, 0, nullptr, &event),
             "clEnqueueNDRangeKernel");
     Owned launched(event, functions().clReleaseEvent);
-    if (which == graph::Kernel::update) launched_ = std::move(launched);
+    if (which == graph::Kernel::law) launched_ = std::move(launched);
   }
   void flush() override {
     Object event = nullptr;

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from neml2_capi._ffi.outside import written
 from neml2_capi.engine.description import point_shape
+from neml2_capi.header.face import together
 from neml2_capi.header.write import header
 from neml2_capi.kernels.folder import KernelError
 from neml2_capi.model import Variable
@@ -35,16 +36,16 @@ def write_beside(folder: Path, target: str) -> tuple[Path, str]:
     with Model(root, dtype=folder.name) as model:
         first, reason = _first_line(model, root), ""
         try:
-            law = header(root, model, language, bounds=False)
+            law = header(root, model, language, bounds=False, arrays=True)
         except KernelError as error:
-            law = header(root, model, language, derivatives=False, bounds=False)
+            law = header(root, model, language, derivatives=False, bounds=False, arrays=True)
             reason = str(error)
             first += ", values alone"
         _write(file, first, law)
         further.unlink(missing_ok=True)
         if model.parameter_derivatives and not reason:
             try:
-                law = header(root, model, language, parameters=True, bounds=False)
+                law = header(root, model, language, parameters=True, bounds=False, arrays=True)
             except KernelError:  # the library tells that there is no such text
                 return file, reason
             _write(further, f"{first}, by parameters", law)
@@ -60,8 +61,8 @@ def _first_line(model: Model, root: Path) -> str:
     inputs, parameters, outputs = map(_size, (model.inputs, model.parameters, model.outputs))
     checksum = zlib.crc32((root / "metadata.json").read_bytes())
     return (
-        f"// neml2_capi 3: {inputs} inputs, {parameters} parameters, {outputs} outputs, "
-        f"{model.dtype}, metadata {checksum}"
+        f"// neml2_capi 4: {inputs} inputs, {parameters} parameters, {outputs} outputs, "
+        f"{model.dtype}, metadata {checksum}{', together' if together(model) else ''}"
     )
 
 

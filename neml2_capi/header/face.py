@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from string import Template
 from typing import Any
@@ -73,6 +73,8 @@ class Face:
     law: Law
     name: str
     told: str
+    #: Whether the kernel takes arrays that lie anywhere, or one of each kind.
+    arrays: bool = False
 
     @property
     def inputs(self) -> list[Member]:
@@ -159,8 +161,14 @@ def cpp(face: Face) -> str:
         "  p[0] = 0;",
         "  (void)constants;",
     ]
+    common = {
+        **face.common(),
+        "given": _GIVEN,
+        "rules": "\n".join(f"  rules.{name} = {name};" for _, name, _ in CRITERIA),
+    }
     return Template(_text("law.hpp")).substitute(
-        face.common(),
+        common,
+        kernel=_kernel(face, "packed.hpp", common, _ARRAYS_OF_CPP),
         checksum=hashlib.sha256(functions.encode()).hexdigest()[:8],
         numbers=_text("numbers.hpp").strip(),
         functions=functions,
@@ -171,8 +179,6 @@ def cpp(face: Face) -> str:
         ),
         settings="\n".join(f"  {t} {n} = {v}; /* {c} */" for t, n, v, c in settings),
         derivatives="\n".join(_derivatives(face)),
-        given=_GIVEN,
-        rules="\n".join(f"  rules.{name} = {name};" for _, name, _ in CRITERIA),
         load="\n".join(load),
         store="\n".join(v.stored("out", "y") for v in face.outputs),
     )
@@ -209,14 +215,103 @@ def opencl(face: Face) -> str:
     given = [name for _, name, _ in CRITERIA]
     rules = [f"  rules.{n} = {n if n in given else v};" for _, n, v, _ in face.settings()]
     settings = [(t.replace("int64_t", "long"), n, c) for t, n, _, c in face.settings()]
+    common = {
+        **face.common(),
+        "given": _GIVEN,
+        "rules": "\n".join(rules),
+        "attributes": _ONE_BY_ONE if is_cut else "",
+    }
     return Template(_text("law.cl")).substitute(
-        face.common(),
+        common,
+        kernel=_kernel(face, "packed.cl", common, _ARRAYS_OF_OPENCL),
         numbers=_text("numbers.cl").strip(),
         functions="\n\n".join(in_opencl(definition) for definition in face.law.definitions),
         settings="\n".join(f"  {t} {n}; /* {c} */" for t, n, c in settings),
-        given=_GIVEN,
-        rules="\n".join(rules),
-        attributes=_ONE_BY_ONE if is_cut else "",
+    )
+
+
+#: What stands in the text of arrays for words of a language.
+_ARRAYS_OF_OPENCL = {
+    "open": "",
+    "close": "",
+    "function": "NEML2_FUNCTION",
+    "apart": "static __attribute__((noinline))",
+    "global": "__global",
+    "entry": "__kernel",
+    "item": "get_global_id(0)",
+    "of": "",
+    "within": "",
+}
+_ARRAYS_OF_CPP = {
+    "open": "namespace $name {\nstruct of_arrays : law {",
+    "close": "};\n}  // namespace $name",
+    "function": "NEML2_FUNCTION static",
+    "apart": "NEML2_APART static",
+    "global": "",
+    "entry": "NEML2_KERNEL",
+    "item": "static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x",
+    "of": "$name::",
+    "within": "$name::of_arrays::",
+    "attributes": "",
+}
+#: A device takes at least 1,024 bytes of arguments, and an array is 32 of them. Those of a law with
+#: more come together, one of each kind.
+MOST_ARRAYS = 28
+
+
+def together(model: Any) -> bool:
+    """Whether the kernel of a model takes one array of each kind."""
+    return len(model.inputs) + len(model.parameters) + len(model.outputs) > MOST_ARRAYS
+
+
+def _kernel(face: Face, packed: str, common: Mapping[str, object], words: Mapping[str, str]) -> str:
+    """The kernel of a law, over one array of each kind or over arrays that lie anywhere."""
+    if not face.arrays:
+        return Template(_text(packed)).substitute(common)
+    law, arrays = face.law, list[tuple[str, str, int, int]]()
+    for kind, variables, size in (
+        ("x", face.inputs, law.inputs),
+        ("p", face.parameters, law.parameters),
+        ("y", face.outputs, law.outputs),
+    ):
+        parts = [(v.first, v.size) for v in variables]
+        if together(law.model):
+            parts = [(0, size)] if parts else []
+        arrays += [(kind, f"{kind}{n}", *part) for n, part in enumerate(parts)]
+    load = [
+        f"  for (int c = 0; c < {size}; ++c) {kind}[{first} + c] = "
+        f"{name}[{name}_first + i * {name}_point + c * {name}_column];"
+        for kind, name, first, size in arrays
+        if kind != "y"
+    ]
+    if not law.parameters:
+        load.append("  p[0] = 0;")
+    store = [
+        f"    if ({name})\n      for (int c = 0; c < {size}; ++c) "
+        f"{name}[{name}_first + i * {name}_point + c * {name}_column] = "
+        f"as_real(y[{first} + c]);"
+        for kind, name, first, size in arrays
+        if kind == "y"
+    ]
+    reads = {name: "" if kind == "y" else "const " for kind, name, *_ in arrays}
+    space = f"{words['global']} ".lstrip()
+
+    def given(real: object) -> str:
+        strides = "long {0}_first, long {0}_point, long {0}_column"
+        return ",\n                ".join(
+            f"{space}{const}{real} *{a}, {strides.format(a)}" for a, const in reads.items()
+        )
+
+    words = {key: Template(word).safe_substitute(common) for key, word in words.items()}
+    return Template(_text("arrays.c")).substitute(
+        {**common, **words},
+        load="\n".join(load),
+        store="\n".join(store),
+        arrays=given(common["real"]),
+        pointers=given("real"),
+        names=",\n".join(
+            f"                  {a}, {a}_first, {a}_point, {a}_column" for a in reads
+        ).lstrip(),
     )
 
 

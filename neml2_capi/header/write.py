@@ -23,6 +23,7 @@ def header(
     derivatives: bool = True,
     parameters: bool = False,
     bounds: bool = True,
+    arrays: bool = False,
 ) -> str:
     """The law of an artifact as text.
 
@@ -43,6 +44,9 @@ def header(
         columns of inputs.
     bounds : bool
         False for a law that a host looks at the bounds of.
+    arrays : bool
+        True for the kernel that the library runs on devices, over arrays that lie anywhere, in
+        place of the one of hosts.
 
     Returns
     -------
@@ -64,4 +68,4 @@ def header(
     law = law_of(model, kernels, missing, derivatives, within, language == "c++", parameters)
     versions = ", ".join(f"{name} {version}" for name, version in document["made_with"].items())
     told = f"{document['model']}, made with {versions}"
-    return LANGUAGES[language](Face(law, name or document["model"], told))
+    return LANGUAGES[language](Face(law, name or document["model"], told, arrays))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from test_opencl_models import on_device, opened, written
 from neml2_capi import FatalError, Model
 from neml2_capi._ffi.errors import check, last_message
 from neml2_capi._ffi.library import ffi, lib
+from neml2_capi._ffi.logs import drain
 
 pytestmark = pytest.mark.numbers
 
@@ -105,6 +107,46 @@ def test_buffers_are_read_and_written_where_they_are(
     np.testing.assert_array_equal(stress if rows else stress.T, expected[0]["stress"])
     block = (tangent if rows else tangent.T).reshape(POINTS, 6, 6)
     np.testing.assert_array_equal(block, expected[1]["stress"]["strain"])
+
+
+@pytest.mark.parametrize("layout", ["rows", "columns"])
+def test_no_kernel_but_that_of_the_law_touches_values(
+    model: Model, context: Context, layout: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Beside it the queue gets one that counts failed points, and one for each block and report."""
+    queue, rows = context.queue(), layout == "rows"
+    call = Call(model, queue, 0 if rows else POINTS)
+    for role, name in ((lib.NEML2_INPUT, "strain"), (lib.NEML2_OUTPUT, "stress")):
+        call.bind(role, name, queue.buffer(strains(POINTS)), 6 if rows else 1)
+    with caplog.at_level(logging.DEBUG, "neml2_capi.model"):
+        call.run(POINTS)
+        call.derivative(queue.buffer(np.zeros(36 * POINTS)), 36 if rows else 1)
+        call.report(0, queue.buffer(np.zeros(POINTS, np.int32)))
+        call.run(POINTS)
+        call.wait()
+        drain()
+    told = [record.getMessage() for record in caplog.records if "into the queue" in record.message]
+    assert [text.partition(": ")[2] for text in told] == [
+        f"{POINTS} points put {count} kernels into the queue" for count in (2, 4)
+    ]
+
+
+@pytest.mark.parametrize("layout", ["rows", "columns"])
+def test_points_that_fail_keep_what_was_there(model: Model, context: Context, layout: str) -> None:
+    """In arrays that are read and written at once, too."""
+    queue, rows = context.queue(), layout == "rows"
+    strain = strains(POINTS)
+    strain[[3, 70], 0] = np.nan
+    given = strain if rows else np.ascontiguousarray(strain.T)
+    expected = np.where(np.isnan(strain[:, :1]), strain, hooke(strain, np.full(POINTS, E)))
+    call = Call(model, queue, 0 if rows else POINTS)
+    both = queue.buffer(given)
+    for role, name in ((lib.NEML2_INPUT, "strain"), (lib.NEML2_OUTPUT, "stress")):
+        call.bind(role, name, both, 6 if rows else 1)
+    call.run(POINTS)
+    assert call.wait() == lib.NEML2_NOT_CONVERGED
+    found = queue.values(both, given)
+    np.testing.assert_allclose(found if rows else found.T, expected, rtol=1e-14)
 
 
 @pytest.mark.parametrize("chunk", [0, 1, 7, 64])

@@ -16,6 +16,7 @@ from test_opencl_models import QUICK, opened
 from neml2_capi import FatalError, Model
 from neml2_capi._ffi.errors import check, last_message
 from neml2_capi._ffi.library import ffi, lib
+from neml2_capi.header import face
 
 pytestmark = pytest.mark.numbers
 
@@ -40,9 +41,18 @@ def index(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 
 
-@pytest.fixture(scope="module")
-def pair(index: int, tmp_path_factory: pytest.TempPathFactory) -> Pair:
-    return Pair(*opened(QUICK, tmp_path_factory.mktemp("steps"), f"opencl:{index}"))
+@pytest.fixture(
+    scope="module",
+    params=["each array", pytest.param("together", marks=pytest.mark.full("compiles a text"))],
+)
+def pair(
+    request: pytest.FixtureRequest, index: int, tmp_path_factory: pytest.TempPathFactory
+) -> Pair:
+    """Its kernel takes each array, or all of a kind together, as of a law with many variables."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "together":
+            patch.setattr(face, "MOST_ARRAYS", 0)
+        return Pair(*opened(QUICK, tmp_path_factory.mktemp("steps"), f"opencl:{index}"))
 
 
 @pytest.fixture(autouse=True)

@@ -23,22 +23,29 @@ pytestmark = pytest.mark.numbers
 #: Hooke's law, sigma = E ((1 - nu) / 2) (trace(eps) I + 2 eps), of no artifact that was compiled.
 HOOKE = """
 #pragma OPENCL FP_CONTRACT OFF
-kernel void neml2_update(long points, global const double *in, global const double *parameters,
-    long vary, global double *out, global double *tangent, global int *reports,
-    global double *norms, double atol, double rtol, double divtol, long miters) {
+kernel void neml2_law(long points, global const double *in, long first, long point, long across,
+    global const double *E, long first_of_E, long point_of_E, long across_of_E,
+    global double *out, long first_out, long point_out, long across_out, global double *tangent,
+    global int *reports, global double *norms, global const int *summary, long until,
+    double atol, double rtol, double divtol, long miters) {
   const long p = get_global_id(0);
-  if (p >= points) return;
-  const double E = parameters[vary ? p : 0], lambda = 0.5 * E;
-  const double trace = in[p] + in[points + p] + in[2 * points + p];
+  if (p >= points || (summary && summary[0] < until)) return;
+  double strain[6];
+  for (int i = 0; i < 6; ++i) strain[i] = in[first + p * point + i * across];
+  const double modulus = E[first_of_E + p * point_of_E], lambda = 0.5 * modulus;
+  const double trace = strain[0] + strain[1] + strain[2];
+  const int failed = isnan(strain[0]);
   for (int i = 0; i < 6; ++i) {
-    out[i * points + p] = 2 * lambda * in[i * points + p] + (i < 3 ? lambda * trace : 0);
+    if (out && !(summary && failed))
+      out[first_out + p * point_out + i * across_out] =
+          2 * lambda * strain[i] + (i < 3 ? lambda * trace : 0);
     for (int j = 0; j < 6 && tangent; ++j)
       tangent[(6 * i + j) * points + p] = (i == j ? 2 * lambda : 0) + (i < 3 && j < 3 ? lambda : 0);
   }
-  reports[p] = isnan(in[p]) ? 2 : 0;
+  reports[p] = failed ? 2 : 0;
   reports[points + p] = 3;
-  norms[p] = 0.5;
-  norms[points + p] = 0.125;
+  if (norms) norms[p] = 0.5;
+  if (norms) norms[points + p] = 0.125;
 }
 """
 
@@ -55,7 +62,7 @@ def with_text(root: Path, text: str = HOOKE, line: str = "") -> Path:
     """An artifact of elasticity, with this text for devices."""
     shutil.copytree(PREBUILT / "elasticity", root)
     checksum = zlib.crc32((root / "metadata.json").read_bytes())
-    told = f"// neml2_capi 3: 6 inputs, 1 parameters, 6 outputs, float64, metadata {checksum}"
+    told = f"// neml2_capi 4: 6 inputs, 1 parameters, 6 outputs, float64, metadata {checksum}"
     (root / "kernels/float64/device.cl").write_text(f"{line or told}\n{text}")
     return root
 
@@ -159,14 +166,14 @@ def test_an_artifact_without_a_text_names_the_command(tmp_path: Path) -> None:
 
 
 def test_a_text_of_another_model_is_refused(tmp_path: Path) -> None:
-    line = "// neml2_capi 3: 7 inputs, 1 parameters, 6 outputs, float64, metadata 1"
+    line = "// neml2_capi 4: 7 inputs, 1 parameters, 6 outputs, float64, metadata 1"
     root = with_text(tmp_path / "artifact", line=line)
     with pytest.raises(FatalError, match="are not of this model: the first line is not"):
         Model(root, device="opencl")
 
 
 def test_a_text_that_does_not_compile_has_the_log_of_the_compiler(tmp_path: Path) -> None:
-    root = with_text(tmp_path / "artifact", text="kernel void neml2_update(long x) { nothing; }")
+    root = with_text(tmp_path / "artifact", text="kernel void neml2_law(long x) { nothing; }")
     with pytest.raises(FatalError, match=r"(?s)do not compile for .*nothing.*build-kernels"):
         Model(root, device="opencl")
 

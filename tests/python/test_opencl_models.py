@@ -23,6 +23,7 @@ from test_opencl import cache_of_pocl  # noqa: F401  (a fixture)
 
 from neml2_capi import ConvergenceError, Device, FatalError, Model, Scheduler
 from neml2_capi.cli.commands import neml2_capi as command
+from neml2_capi.header import face
 from neml2_capi.header.beside import write_beside
 from neml2_capi.kernels.folder import folders
 
@@ -145,6 +146,20 @@ def test_a_model_has_the_bits_of_lanes(name: str, device: str, tmp_path: Path) -
     if not derives:
         with pytest.raises(FatalError, match="whose text has values alone"):
             there.jacobian(many[0])
+
+
+@pytest.mark.full("compiles a text")
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_law_of_many_variables_takes_them_together(
+    device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel has room for so many arguments; with derivatives by parameters, too."""
+    monkeypatch.setattr(face, "MOST_ARRAYS", 0)
+    lanes, there = opened(QUICK, tmp_path, device)
+    place = next(tmp_path.glob("**/device.c[lu]"))
+    assert place.read_text().partition("\n")[0].endswith(", together")
+    inputs = spoiled(states(lanes, QUICK))
+    assert_equal_bits(results(there, inputs), results(lanes, inputs))
 
 
 def mixed(inputs: Arrays) -> dict[str, Array]:
