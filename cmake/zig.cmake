@@ -14,7 +14,7 @@ if("$ENV{ZIG_TARGET}" MATCHES "-windows")
   # So that equal functions are folded, which takes a seventh of the library.
   find_program(python NAMES python3 python REQUIRED)
   set(CMAKE_CXX_COMPILE_OBJECT "<CMAKE_CXX_COMPILER> <DEFINES> <INCLUDES> <FLAGS> -o <OBJECT> -c <SOURCE>"
-    "${python} ${CMAKE_CURRENT_LIST_DIR}/../tools/coff.py <OBJECT>")
+    "\"${python}\" \"${CMAKE_CURRENT_LIST_DIR}/../tools/coff.py\" <OBJECT>")
 elseif("$ENV{ZIG_TARGET}" MATCHES "-macos")
   set(CMAKE_SYSTEM_NAME Darwin)
 endif()

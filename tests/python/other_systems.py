@@ -22,6 +22,7 @@ from tools.process import CACHE, Command
 # Presets of CMakePresets.json, their targets of zig, and what a program is linked with.
 PRESETS = {
     "core-musl": ("x86_64-linux-musl", "libneml2_capi.so"),
+    "core-aarch64": ("aarch64-linux-gnu.2.17", "libneml2_capi.so"),
     "core-windows": ("x86_64-windows-gnu", "libneml2_capi.dll.a"),
     "core-macos": ("aarch64-macos", "libneml2_capi.dylib"),
 }

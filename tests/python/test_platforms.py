@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from loaded import load
 from native import ROOT
+from other_systems import PRESETS, core_for
 from test_plugin_macos import read_by_lief, require_signed
 from test_scalar import random_program
 
@@ -271,6 +272,14 @@ def test_two_clones_give_the_same_bytes(tag: str, tmp_path: Path) -> None:
 
 #: Bytes of the core library at most.
 SIZE = 1_500_000
+
+
+@pytest.mark.everything("cross-compiles the core")
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_core_alone_is_small(preset: str) -> None:
+    files = core_for(preset, "neml2_capi").folder.glob("lib/libneml2_capi.*")
+    (library,) = {file.resolve() for file in files if file.suffix != ".a"}
+    assert library.stat().st_size <= SIZE
 
 
 def exported(library: Path) -> set[str]:
