@@ -35,29 +35,18 @@ void add_to(Numbers& sum, const Numbers& more) {
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += more[i];
 }
 
-// The values of sites, each multiplied by the slope, or by its transpose.
-Numbers times(const Change::Slope& slope, const Numbers& values, bool transposed = false) {
+// Multiplies the values of each site, or rows of `width` of them, by the slope of an output or by its transpose.
+Numbers times(const Change::Slope& slope, const Numbers& values, bool transposed = false, std::size_t width = 1) {
   const std::size_t rows = transposed ? slope.columns : slope.rows, columns = transposed ? slope.rows : slope.columns,
                     by_row = transposed ? 1 : slope.columns, by_column = transposed ? slope.columns : 1,
-                    sites = values.size() / columns;
-  Numbers product(sites * rows);
+                    sites = values.size() / (columns * width);
+  Numbers product(sites * rows * width);
   for (std::size_t s = 0; s < sites; ++s)
     for (std::size_t i = 0; i < rows; ++i)
-      for (std::size_t j = 0; j < columns; ++j)
-        product[s * rows + i] += slope.values[i * by_row + j * by_column] * values[s * columns + j];
-  return product;
-}
-
-// A block whose rows are multiplied by the slope of an output: (..., slope.columns, columns).
-Numbers from_left(const Change::Slope& slope, const Numbers& block, std::size_t columns) {
-  const std::size_t sites = block.size() / (slope.columns * columns);
-  Numbers product(sites * slope.rows * columns);
-  for (std::size_t s = 0; s < sites; ++s)
-    for (std::size_t i = 0; i < slope.rows; ++i)
-      for (std::size_t k = 0; k < slope.columns; ++k)
-        for (std::size_t j = 0; j < columns; ++j)
-          product[(s * slope.rows + i) * columns + j] +=
-              slope.values[i * slope.columns + k] * block[(s * slope.columns + k) * columns + j];
+      for (std::size_t k = 0; k < columns; ++k)
+        for (std::size_t j = 0; j < width; ++j)
+          product[(s * rows + i) * width + j] +=
+              slope.values[i * by_row + k * by_column] * values[(s * columns + k) * width + j];
   return product;
 }
 
@@ -326,7 +315,8 @@ void View::Evaluation::make_blocks(Part part, std::int64_t p) {
     if (rule.law >= 0) {
       const Derivative& of = law().derivatives(kind).all()[at(rule.law)];
       load(law_.of(part)[at(rule.law)], of.block, p, block);
-      if (rule.made >= 0) block = from_left(point.of_law[at(rule.made)], block, static_cast<std::size_t>(of.columns));
+      if (rule.made >= 0)
+        block = times(point.of_law[at(rule.made)], block, false, static_cast<std::size_t>(of.columns));
       // The columns of a row are sites of the input, each of which is multiplied from the right.
       if (rule.taken >= 0) block = times(point.of_input[at(rule.taken)], block, true);
       if (rule.direct) add_to(block, point.direct[at(rule.made)].values);

@@ -1,57 +1,23 @@
 // The built-in provider by itself: its functions are found in the library that is named on the command line.
-#include <dlfcn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <memory>
-#include <ostream>
 #include <string>
-#include <thread>
 #include <vector>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
-#include "capi/provider/provider.h"
-#include "capi/tensor/tensor.h"
+#include "provider_calls.h"
 
 using namespace neml2_capi;
+using namespace neml2_capi::test;
 using graph::SingularInfo;
 using namespace aoti;
 
 namespace {
 
-#define EXPECT(condition)                                                           \
-  do {                                                                              \
-    if (!(condition)) {                                                             \
-      std::fprintf(stderr, "%s:%d: expected %s\n", __FILE__, __LINE__, #condition); \
-      std::exit(1);                                                                 \
-    }                                                                               \
-  } while (0)
-
 using Status = std::int32_t;
 using Ints = Vector<std::int64_t>;
 constexpr std::int32_t torch_float64 = 7;
-
-void* provider = nullptr;
-
-template <class Signature>
-Signature* find(const char* name) {
-  void* symbol = dlsym(provider, name);
-  if (!symbol) {
-    std::fprintf(stderr, "the provider does not export %s\n", name);
-    std::exit(1);
-  }
-  return reinterpret_cast<Signature*>(symbol);
-}
 
 std::string last_error() { return find<const char*()>("nml2_last_error")(); }
 
@@ -98,20 +64,6 @@ double at(const Tensor& tensor, const Ints& index) {
   std::int64_t offset = 0;
   for (std::size_t i = 0; i < index.size(); ++i) offset += index[i] * tensor.strides()[static_cast<std::int64_t>(i)];
   return tensor.data_as<double>()[offset];
-}
-
-bool same_values(const Tensor& a, const Tensor& b) {
-  if (!(a.sizes() == b.sizes())) return false;
-  const Tensor x = a.row_major(), y = b.row_major();
-  return a.numel() == 0 || std::memcmp(x.data(), y.data(), static_cast<std::size_t>(a.numel() * a.itemsize())) == 0;
-}
-
-// Batch entries first .. first + n of a tensor.
-Tensor entries(const Tensor& tensor, std::int64_t first, std::int64_t n) {
-  Dims sizes = tensor.sizes();
-  sizes[0] = n;
-  return Tensor(tensor.storage(), tensor.dtype(), sizes, tensor.strides(),
-                tensor.offset() + first * tensor.strides()[0]);
 }
 
 // Calls an extern operator as a package does. Returns the status; outputs are written to `outputs`.
@@ -254,17 +206,17 @@ void handles_from_memory_that_waits_are_checked() {
 void a_clone_keeps_the_order_of_axes() {
   const Tensor tensor = swapped(numbers({2, 3, 4}));
   Owned clone = make<Status(Tensor*, Tensor**)>("nml2_torch_clone", const_cast<Tensor*>(&tensor));
-  EXPECT(same_values(*clone, tensor));
+  EXPECT(same_values<double>(*clone, tensor));
   EXPECT(clone->strides() == tensor.strides());
   EXPECT(clone->data() != tensor.data());
   // Expanded: dense afterwards.
   const Tensor row = numbers({4});
   Tensor expanded(row.storage(), DType::float64, {3, 4}, {0, 1});
   clone = make<Status(Tensor*, Tensor**)>("nml2_torch_clone", &expanded);
-  EXPECT(same_values(*clone, expanded));
+  EXPECT(same_values<double>(*clone, expanded));
   EXPECT((clone->strides() == Dims{4, 1}));
   clone = make<Status(Tensor*, Tensor**)>("nml2_torch_clone_preserve_strides", &expanded);
-  EXPECT(same_values(*clone, expanded));
+  EXPECT(same_values<double>(*clone, expanded));
   EXPECT((clone->strides() == Dims{0, 1}));
 }
 
@@ -299,10 +251,10 @@ void a_solve_does_not_depend_on_strides_or_batch() {
   Vector<Tensor> whole(4), other(4);
   EXPECT(call("aten::_linalg_solve_ex", {a, b}, whole) == 0);
   EXPECT(call("aten::_linalg_solve_ex", {swapped(a), swapped(b)}, other) == 0);
-  EXPECT(same_values(whole[0], other[0]));
+  EXPECT(same_values<double>(whole[0], other[0]));
   for (std::int64_t i = 0; i < 5; ++i) {
     EXPECT(call("aten::_linalg_solve_ex", {entries(a, i, 1), entries(b, i, 1)}, other) == 0);
-    EXPECT(same_values(other[0], entries(whole[0], i, 1)));
+    EXPECT(same_values<double>(other[0], entries(whole[0], i, 1)));
   }
 }
 
@@ -313,7 +265,7 @@ void a_solve_broadcasts_and_takes_vectors_and_right_sides() {
   EXPECT((vectors[0].sizes() == Dims{3, 4}));
   const Tensor b_columns(b.storage(), DType::float64, {3, 4, 1}, {4, 1, 1});
   EXPECT(call("aten::_linalg_solve_ex", {a, b_columns}, columns) == 0);
-  EXPECT(same_values(vectors[0], Tensor(columns[0].storage(), DType::float64, {3, 4}, {4, 1})));
+  EXPECT(same_values<double>(vectors[0], Tensor(columns[0].storage(), DType::float64, {3, 4}, {4, 1})));
   // One right-hand side for all matrices.
   EXPECT(call("aten::_linalg_solve_ex", {a, entries(b_columns, 0, 1)}, columns) == 0);
   const Tensor repeated(b.storage(), DType::float64, {3, 4, 1}, {0, 1, 1});
@@ -344,7 +296,7 @@ void a_singular_matrix_spoils_only_its_own_result() {
   for (std::int64_t m = 0; m < 8; ++m) {
     EXPECT(out[3].data_as<std::int32_t>()[m] == (m == 2 ? 2 : 0));
     for (std::int64_t i = 0; i < 3; ++i) EXPECT(std::isnan(at(out[0], {m, i, 0})) == (m == 2));
-    if (m != 2) EXPECT(same_values(entries(out[0], m, 1), entries(before[0], m, 1)));
+    if (m != 2) EXPECT(same_values<double>(entries(out[0], m, 1), entries(before[0], m, 1)));
   }
   SingularInfo singular;
   EXPECT(call("aten::_linalg_check_errors", {before[3]}, none, &singular) == 0);
@@ -386,13 +338,13 @@ void a_product_takes_any_strides_and_depends_on_no_other_row() {
       }
   Tensor a_swapped = swapped(a), b_swapped = swapped(b), out_swapped = swapped(numbers({5, 4, 6}));
   EXPECT(find<Product>("nml2_torch_cpu_bmm_out")(&out_swapped, &a_swapped, &b_swapped) == 0);
-  EXPECT(same_values(out, out_swapped));
+  EXPECT(same_values<double>(out, out_swapped));
   // One row of one entry, as a matrix.
   Tensor row(a.storage(), DType::float64, {1, 3}, {3, 1}, 3 * 12 + 2 * 3);
   Tensor matrix(b.storage(), DType::float64, {3, 6}, {6, 1}, 3 * 18);
   Tensor product = Tensor::zeros(DType::float64, {1, 6});
   EXPECT(find<Product>("nml2_torch_cpu_mm_out")(&product, &row, &matrix) == 0);
-  EXPECT(same_values(product, Tensor(out.storage(), DType::float64, {1, 6}, {6, 1}, 3 * 24 + 2 * 6)));
+  EXPECT(same_values<double>(product, Tensor(out.storage(), DType::float64, {1, 6}, {6, 1}, 3 * 24 + 2 * 6)));
   // beta * added + alpha * a b, where `added` is repeated for every row.
   Tensor added = numbers({6}), sum = Tensor::zeros(DType::float64, {1, 6});
   EXPECT(find<Status(Tensor*, Tensor*, Tensor*, Tensor*, double, double)>("nml2_torch_cpu_addmm_out")(
@@ -426,182 +378,10 @@ void a_call_that_wrapper_json_does_not_describe_fails() {
          std::string::npos);
 }
 
-#if defined(__x86_64__)
-
-const double samples[] = {0.0,   -0.0, 0.3,  -0.7,
-                          1.0,   2.5,  -4.0, 1e-310,
-                          40.25, 1e3,  -1e3, std::numeric_limits<double>::infinity(),
-                          0.99,  -0.2, 17.0, std::numeric_limits<double>::quiet_NaN()};
-
-// What stands in `lanes` against the scalar function, bit by bit.
-template <class Real, std::size_t n, class Scalar>
-bool equals_scalar(const Real (&lanes)[n], const Real (&x)[n], Scalar scalar) {
-  for (std::size_t i = 0; i < n; ++i) {
-    const Real expected = scalar(x[i]);
-    if (std::isnan(expected) ? !std::isnan(lanes[i]) : std::memcmp(&lanes[i], &expected, sizeof(Real)) != 0)
-      return false;
-  }
-  return true;
-}
-
-__attribute__((target("avx"))) void check_4_doubles(const char* name, double (*scalar)(double)) {
-  for (int begin = 0; begin < 16; begin += 4) {
-    double x[4], lanes[4];
-    std::memcpy(x, samples + begin, sizeof x);
-    _mm256_storeu_pd(lanes, find<__m256d(__m256d)>(name)(_mm256_loadu_pd(x)));
-    EXPECT(equals_scalar(lanes, x, scalar));
-  }
-}
-
-__attribute__((target("avx512f"))) void check_16_floats(const char* name, float (*scalar)(float)) {
-  float x[16], lanes[16];
-  for (int i = 0; i < 16; ++i) x[i] = static_cast<float>(samples[i]);
-  _mm512_storeu_ps(lanes, find<__m512(__m512)>(name)(_mm512_loadu_ps(x)));
-  EXPECT(equals_scalar(lanes, x, scalar));
-}
-
-__attribute__((target("avx"))) void check_pairs() {
-  double x[4] = {0.1, 2.0, 3.0, 0.5}, y[4] = {2.0, -1.5, 0.3, 7.0}, lanes[4];
-  _mm256_storeu_pd(lanes, find<__m256d(__m256d, __m256d)>("nml2f_powd4_u10")(_mm256_loadu_pd(x), _mm256_loadu_pd(y)));
-  for (int i = 0; i < 4; ++i) EXPECT(lanes[i] == std::pow(x[i], y[i]));
-  for (int repeat = 0; repeat < 1000; ++repeat) {
-    double a[4], b[4];
-    for (int i = 0; i < 4; ++i) a[i] = next_number(), b[i] = next_number();
-    const auto hypot = find<__m256d(__m256d, __m256d)>("nml2f_hypotd4_u05");
-    _mm256_storeu_pd(lanes, hypot(_mm256_loadu_pd(a), _mm256_loadu_pd(b)));
-    for (int i = 0; i < 4; ++i) EXPECT(lanes[i] == std::hypot(a[i], b[i]));
-  }
-  struct SinCos {
-    __m256d sine, cosine;
-  };
-  const SinCos both = find<SinCos(__m256d)>("nml2f_sincosd4_u10")(_mm256_loadu_pd(x));
-  _mm256_storeu_pd(lanes, both.sine);
-  for (int i = 0; i < 4; ++i) EXPECT(lanes[i] == std::sin(x[i]));
-  _mm256_storeu_pd(lanes, both.cosine);
-  for (int i = 0; i < 4; ++i) EXPECT(lanes[i] == std::cos(x[i]));
-}
-
-void every_lane_of_a_vector_function_equals_the_scalar_function() {
-  double x[2] = {0.3, -0.7}, lanes[2];
-  _mm_storeu_pd(lanes, find<__m128d(__m128d)>("nml2f_sinhd2_u10")(_mm_loadu_pd(x)));
-  EXPECT(equals_scalar(lanes, x, [](double value) { return std::sinh(value); }));
-  if (__builtin_cpu_supports("avx")) {
-    check_4_doubles("nml2f_expd4_u10", [](double value) { return std::exp(value); });
-    check_4_doubles("nml2f_sinhd4_u10", [](double value) { return std::sinh(value); });
-    check_4_doubles("nml2f_tanhd4_u10", [](double value) { return std::tanh(value); });
-    check_4_doubles("nml2f_logd4_u10", [](double value) { return std::log(value); });
-    check_4_doubles("nml2f_erfcd4_u15", [](double value) { return std::erfc(value); });
-    check_pairs();
-  }
-  if (__builtin_cpu_supports("avx512f")) {
-    check_16_floats("nml2f_expf16_u10", [](float value) { return std::exp(value); });
-    check_16_floats("nml2f_cosf16_u35", [](float value) { return std::cos(value); });
-  }
-}
-
-#endif
-
-// Objects of a package's threads are destroyed at the end of each, the last one first, with those that they make then.
-void destructors_run_at_the_end_of_their_thread() {
-  struct Note {
-    std::string* order;
-    char name;
-  };
-  static constexpr auto at_exit = [](void (*destroy)(void*), void* object) {
-    EXPECT(find<int(void (*)(void*), void*, void*)>("nml2a_thread_atexit")(destroy, object, nullptr) == 0);
-  };
-  static constexpr auto note = [](void* object) {
-    const Note& of = *static_cast<Note*>(object);
-    *of.order += of.name;
-  };
-  std::string order;
-  Note notes[] = {{&order, 'a'}, {&order, 'b'}, {&order, 'c'}};
-  std::thread([&] {
-    at_exit(note, &notes[0]);
-    at_exit(
-        [](void* object) {
-          note(object);
-          at_exit(note, static_cast<Note*>(object) + 1);
-        },
-        &notes[1]);
-    EXPECT(order.empty());
-  }).join();
-  EXPECT(order == "bca");
-}
-
-// A static variable is made once; the child of a fork makes one that another thread was making.
-void a_static_variable_is_made_once() {
-  alignas(8) static std::uint64_t guard = 0;
-  static int made = 0;
-  const auto use = [] {
-    if (!find<int(void*)>("nml2a_guard_acquire")(&guard)) return;
-    ++made;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    const pid_t child = fork();
-    if (child == 0) {
-      alarm(60);
-      std::thread([] {
-        EXPECT(find<int(void*)>("nml2a_guard_acquire")(&guard) == 1);
-        find<void(void*)>("nml2a_guard_release")(&guard);
-      }).join();
-      std::_Exit(find<int(void*)>("nml2a_guard_acquire")(&guard));
-    }
-    int status = 1;
-    waitpid(child, &status, 0);
-    EXPECT(status == 0);
-    find<void(void*)>("nml2a_guard_release")(&guard);
-  };
-  std::thread one(use), two(use);
-  one.join();
-  two.join();
-  EXPECT(made == 1 && (guard & 0xff) == 1);
-  guard = 0;
-  EXPECT(find<int(void*)>("nml2a_guard_acquire")(&guard) == 1);
-  find<void(void*)>("nml2a_guard_abort")(&guard);  // an exception: the next one tries again
-  EXPECT(find<int(void*)>("nml2a_guard_acquire")(&guard) == 1);
-}
-
-// What a package prints comes to a function, a line at a time, in whatever way it prints.
-void what_is_printed_is_handed_over() {
-  static std::string printed;
-  find<void(Output)>("nml2_use_output")(
-      [](const char* text, std::size_t size) { printed.append(text, size).append("|"); });
-  void* const library = dlopen(stream_library, RTLD_NOW);
-  const auto part = [&](int i) { return dlsym(library, stream_symbols[i]); };
-  find<void(const StreamParts&)>("nml2_open_streams")(
-      {part(0), reinterpret_cast<void (*)(void*)>(part(1)), reinterpret_cast<void (*)(void*, void*)>(part(2))});
-  auto& errors = *find<std::ostream>("nml24cerr");
-  errors << "Error: " << 7 << std::endl;
-  errors << "no end";
-  EXPECT(printed == "Error: 7|");
-  find<int(std::FILE*, const char*, ...)>("nml2ntf")(stderr, " of %d\n", 3);
-  find<int(std::FILE*, int, const char*, ...)>("nml2rintf_chk")(stdout, 1, "%s\n", "checked");
-  find<int(const char*, ...)>("nml2tf")("%.1f\n", 0.5);
-  find<int(int, const char*, ...)>("nml2intf_chk")(1, "\n\n");
-  find<int(const char*)>("nml2")("put");
-  find<int(const char*, std::FILE*)>("nml2s")("a", stderr);
-  find<int(int, std::FILE*)>("nml2c")('b', stdout);
-  find<int(int)>("nml2har")('\n');
-  EXPECT(find<std::size_t(const void*, std::size_t, std::size_t, std::FILE*)>("nml2te")("xyz\n", 2, 2, stderr) == 2);
-  EXPECT(printed == "Error: 7|no end of 3|checked|0.5|put|ab|xyz|");
-  std::FILE* const file = std::tmpfile();  // other files are as ever
-  EXPECT(find<int(const char*, std::FILE*)>("nml2s")("kept", file) >= 0 && std::ftell(file) == 4);
-  std::fclose(file);
-  find<void(Output)>("nml2_use_output")(nullptr);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: %s PROVIDER\n", argv[0]);
-    return 2;
-  }
-  provider = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
-  if (!provider) {
-    std::fprintf(stderr, "%s\n", dlerror());
-    return 1;
-  }
+  open_provider(argc, argv);
   a_storage_lives_as_long_as_its_last_handle();
   a_view_beyond_its_storage_is_refused();
   only_cpu_tensors_of_known_types_are_made();
@@ -615,12 +395,6 @@ int main(int argc, char** argv) {
   a_product_takes_any_strides_and_depends_on_no_other_row();
   a_power_broadcasts_and_keeps_the_layout_of_its_base();
   a_call_that_wrapper_json_does_not_describe_fails();
-#if defined(__x86_64__)
-  every_lane_of_a_vector_function_equals_the_scalar_function();
-#endif
   handles_from_memory_that_waits_are_checked();
-  destructors_run_at_the_end_of_their_thread();
-  if (!std::getenv("NEML2_TEST_NO_TRAPS")) a_static_variable_is_made_once();  // an emulator ends in the fork
-  what_is_printed_is_handed_over();
   return 0;
 }
