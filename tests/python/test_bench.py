@@ -22,6 +22,7 @@ from compare import differing  # noqa: E402  (benchmarks is no package)
 pytestmark = pytest.mark.native
 
 
+@pytest.mark.full("builds and runs a benchmark")
 def test_a_quick_benchmark_writes_a_table_of_times(tmp_path: Path) -> None:
     script = ROOT / "benchmarks" / "run.py"
     options = ["--quick", "--only", "elasticity, forward, 1 point$", "--output", str(tmp_path)]
@@ -43,6 +44,7 @@ def test_a_quick_benchmark_writes_a_table_of_times(tmp_path: Path) -> None:
     assert "NEML2, elasticity, forward, 1 point, threads 1: its program was not built" in table
 
 
+@pytest.mark.full("builds and runs a benchmark")
 def test_the_program_of_the_benchmark_binds_what_it_reads(tmp_path: Path) -> None:
     """Once std::bind took all of its arrays, found by its argument, and bound none."""
     header, source = (ROOT / "benchmarks" / name for name in ("evaluation.h", "ours.cpp"))

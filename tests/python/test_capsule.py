@@ -309,6 +309,7 @@ def test_every_language_writes_capsules(folder: Path, language: str) -> None:
         assert result["reproduced"] and result["exact"], result
 
 
+@pytest.mark.full("many processes")
 @needs_fortran
 def test_a_umat_writes_capsules(folder: Path) -> None:
     """An increment that is too large, which the host then cuts."""
@@ -463,6 +464,7 @@ def test_the_python_engine_writes_none_and_says_so(artifacts: Artifacts) -> None
         model.options["capsule"] = "folder"
 
 
+@pytest.mark.full("many processes")
 def test_spawned_workers_write_capsules(artifacts: Artifacts, folder: Path) -> None:
     context = multiprocessing.get_context("spawn")
     with context.Pool(2) as pool:

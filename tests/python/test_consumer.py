@@ -114,6 +114,7 @@ def test_pkg_config_finds_the_library(home: Home, project: Path) -> None:
     assert ask("--modversion") == [neml2_capi.__version__]
 
 
+@pytest.mark.full("projects of users, configured and built")
 def test_the_package_tells_the_flags(project: Path) -> None:
     build_by_hand(project, flags("--cflags"), flags("--libs"), flags("--fortran-module"))
 
@@ -229,6 +230,7 @@ def test_a_directory_may_enable_fortran_after_another_found_the_library(
     command(cmake(), "--build", build)
 
 
+@pytest.mark.full("projects of users, configured and built")
 def test_a_project_that_contains_the_sources_has_the_same_targets(project: Path) -> None:
     """Configured only: the library itself is built often enough."""
     (python,) = programs.found("Python_EXECUTABLE")

@@ -91,6 +91,7 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full("files damaged at each key")
 @pytest.mark.parametrize("command", ["build-kernels", "plugin"])
 def test_damaged_kernels_are_refused_by_the_key(
     artifact: Path, tmp_path: Path, command: str
@@ -152,6 +153,7 @@ def toml(value: Any) -> str:
     return json.dumps(value)
 
 
+@pytest.mark.full("files damaged at each key")
 def test_a_damaged_file_of_a_run_is_refused_by_the_key(tmp_path: Path) -> None:
     file = tmp_path / "run.toml"
     accepted = []
@@ -196,6 +198,7 @@ def test_a_damaged_file_of_tests_is_refused_by_the_key(tmp_path: Path) -> None:
         assert status == 0 or re.search(found, said), (name, said)
 
 
+@pytest.mark.full("files damaged at each key")
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_what_is_no_toml_is_one_line(text: bytes, tmp_path: Path) -> None:
     file = tmp_path / "run.toml"
@@ -242,6 +245,7 @@ WORDS = (
 )
 
 
+@pytest.mark.full("files damaged at each key")
 def test_a_damaged_mapping_is_one_line(tmp_path: Path) -> None:
     file = tmp_path / "steel.nml"
     for group, keys in MAPPING.items():
@@ -277,6 +281,7 @@ def test_a_damaged_mapping_is_one_line(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full("files damaged at each key")
 @pytest.mark.parametrize("command", ["inspect", "doctor", "umat", "run"])
 def test_damaged_metadata_is_one_line(artifact: Path, tmp_path: Path, command: str) -> None:
     root = shutil.copytree(artifact, tmp_path / "elasticity")
@@ -307,6 +312,7 @@ def process(*words: object, **options: Any) -> subprocess.Popen[bytes]:
     )
 
 
+@pytest.mark.full("files damaged at each key")
 def test_a_path_that_is_no_utf_8_is_one_line(artifact: Path, tmp_path: Path) -> None:
     odd = os.fsencode(tmp_path) + b"/\xff\xfe"
     shutil.copytree(artifact, os.fsdecode(odd))
@@ -333,6 +339,7 @@ def test_a_reader_that_leaves_is_no_error(artifact: Path) -> None:
     assert b"Traceback" not in done.stderr and done.returncode == 1
 
 
+@pytest.mark.full("compiles kernels")
 def test_two_builders_of_one_artifact_lose_nothing(artifact: Path, tmp_path: Path) -> None:
     root = shutil.copytree(artifact, tmp_path / "elasticity")
     file = root / "kernels" / "float64" / "kernels.json"

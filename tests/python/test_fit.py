@@ -172,6 +172,7 @@ def test_each_temperature_has_its_own_yield_stress(steel: Model) -> None:
         Problem(steel, [tension(steel)], {"yield_stress": per})
 
 
+@pytest.mark.full("many searches")
 def test_searches_from_many_places_find_one_minimum(steel: Model) -> None:
     bounded = {
         "E": Parameter(220e3, 50e3, 500e3, log=True),

@@ -149,7 +149,9 @@ def point(law: Law, hypothesis: str) -> tuple[Model, dict[str, Array]]:
     return model, {name: np.asarray(inputs[name]) for name in model.inputs.names}
 
 
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize(
+    "name", [*LAWS[:-1], pytest.param("crystal", marks=pytest.mark.full("seconds for each"))]
+)
 @pytest.mark.parametrize(
     "hypothesis", ["plane_strain", "plane_stress", "uniaxial", "beam", "plane_beam", "shell"]
 )

@@ -16,6 +16,9 @@ from neml2_capi import Model
 
 pytestmark = pytest.mark.numbers
 
+_LATER = pytest.mark.full("seconds for each")
+CRYSTAL_LATER = [pytest.param(name, marks=_LATER if name == "crystal" else ()) for name in ALL]
+
 Array = NDArray[np.float64]
 Arrays = Mapping[str, Array]
 
@@ -54,7 +57,7 @@ def evaluate(model: Model, name: str, points: int) -> Results:
     return Results(model, *first)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", CRYSTAL_LATER)
 def test_a_point_does_not_see_its_batch(artifacts: Artifacts, name: str) -> None:
     model = load(artifacts, name)
     thousand = evaluate(model, name, 1000)
@@ -62,7 +65,7 @@ def test_a_point_does_not_see_its_batch(artifacts: Artifacts, name: str) -> None
         evaluate(model, name, points).expect(thousand)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", CRYSTAL_LATER)
 def test_a_point_does_not_see_its_chunk(artifacts: Artifacts, name: str) -> None:
     model = load(artifacts, name)
     expected = evaluate(model, name, 99)
@@ -71,7 +74,7 @@ def test_a_point_does_not_see_its_chunk(artifacts: Artifacts, name: str) -> None
         evaluate(model, name, 99).expect(expected)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", CRYSTAL_LATER)
 def test_a_point_does_not_see_the_number_of_threads(artifacts: Artifacts, name: str) -> None:
     model = load(artifacts, name)
     model.options["threads"] = 1

@@ -84,6 +84,7 @@ def test_what_is_left_works_in_whatever_order_the_others_go(artifacts: Artifacts
                 value = None
 
 
+@pytest.mark.full("every order")
 def test_the_collector_may_take_a_cycle_in_any_order(artifacts: Artifacts) -> None:
     class Node:
         """The collector calls __del__ in an order of its own."""

@@ -144,6 +144,7 @@ def kill_half_of(processes: int, folder: Path, runtime: str) -> None:
     assert [ends[i] for i in rest] == [0] * (processes // 2)
 
 
+@pytest.mark.full("many processes")
 @pytest.mark.parametrize(
     "lacking",
     [

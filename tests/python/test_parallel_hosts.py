@@ -36,6 +36,7 @@ def test_openmp_threads_share_a_model() -> None:
     assert len(elements_in_c().splitlines()) == 8
 
 
+@pytest.mark.full("the Fortran module, compiled again")
 @needs_fortran
 def test_openmp_threads_share_a_model_in_fortran() -> None:
     program = fortran_program(HOSTS / "openmp_elements.f90", *MODULES, flags=("-fopenmp", *TRAPS))

@@ -64,6 +64,7 @@ def opened(source: Any) -> Any:
     return ffi.gc(model[0], lambda _: lib.neml2_model_free(model))
 
 
+@pytest.mark.full("kernels compiled into programs")
 def test_a_finite_element_program_has_the_bits_of_the_folder(law: Path) -> None:
     bar = c_program(BAR / "bar.c", law, flags=FLAGS)
     printed = run(bar)
@@ -71,6 +72,7 @@ def test_a_finite_element_program_has_the_bits_of_the_folder(law: Path) -> None:
     assert printed == run(bar, CHABOCHE)
 
 
+@pytest.mark.full("kernels compiled into programs")
 def test_two_laws_of_one_program_keep_apart(law: Path, tmp_path: Path) -> None:
     other = tmp_path / "hardening.c"
     other.write_text(linked(examples.path("isotropic_hardening"), "hardening"))

@@ -353,6 +353,7 @@ def test_a_killed_worker_costs_its_set_a_retry(
     equal(results, in_order(artifact, 60))
 
 
+@pytest.mark.full("many processes")
 def test_only_the_set_that_kills_every_worker_fails(
     run: Run, artifact: Path, calls: Path, tmp_path: Path
 ) -> None:
@@ -369,6 +370,7 @@ def test_only_the_set_that_kills_every_worker_fails(
     )
 
 
+@pytest.mark.full("many processes")
 def test_a_pool_that_was_given_as_it_is_ends_the_sweep_and_nothing_is_lost(
     run: Run, artifact: Path, calls: Path, tmp_path: Path
 ) -> None:
@@ -491,6 +493,7 @@ def test_an_interrupted_sweep_goes_on_where_it_was(
 INTERRUPTED = pytest.param(signal.SIGINT, marks=pytest.mark.full("a thousand sets, interrupted"))
 
 
+@pytest.mark.full("a thousand sets")
 @pytest.mark.parametrize("stop", [INTERRUPTED, signal.SIGKILL])
 def test_a_thousand_sets_stopped_at_half_and_resumed_are_as_one_after_another(
     artifact: Path, tmp_path: Path, stop: signal.Signals

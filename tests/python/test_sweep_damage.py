@@ -280,6 +280,7 @@ def right(results: SweepResults, whole: SweepResults) -> None:
             np.testing.assert_array_equal(results[name][item], value)
 
 
+@pytest.mark.full("files damaged at each key")
 @pytest.mark.parametrize("file", TABLE)
 def test_a_damaged_directory_is_refused_by_its_file_or_mended(tmp_path: Path, file: str) -> None:
     """Read and made again: nothing that was computed well is lost, or wrong."""

@@ -82,7 +82,13 @@ def compare(name: str, folder: Path, compiler: str, *options: str, program: bool
         assert (good & was_cut).any() and (~good & was_cut).any()
 
 
-@pytest.mark.parametrize("build", ["g++ as it is", "g++ with fused operations"])
+@pytest.mark.parametrize(
+    "build",
+    [
+        "g++ as it is",
+        pytest.param("g++ with fused operations", marks=pytest.mark.full("compiles a text")),
+    ],
+)
 @pytest.mark.parametrize("name", ["example isotropic_hardening", "ramped_bar"])
 def test_a_law_has_the_bits_of_lanes(name: str, build: str, tmp_path: Path) -> None:
     compiler, *options = BUILDS[build]

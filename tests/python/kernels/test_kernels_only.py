@@ -43,8 +43,17 @@ def kernels_only(name: str, into: Path) -> Path:
     return root
 
 
+QUICK = ("elasticity", "warm_start", "isotropic_hardening", "polycrystal")
+
+
 # The preconditioner of gmres is made by an engine's own linear solve.
-@pytest.fixture(params=[name for name in MODELS if name != "gmres"])
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=() if name in QUICK else pytest.mark.full("compiles kernels"))
+        for name in MODELS
+        if name != "gmres"
+    ]
+)
 def name(request: pytest.FixtureRequest) -> str:
     """Each model of which every segment has a kernel."""
     return str(request.param)

@@ -337,6 +337,7 @@ def test_kernels_of_many_sites_are_loops_with_the_same_values(
         assert "for (int i = " in (folder / f"{stem}.c").read_text(), stem
 
 
+@pytest.mark.full("compiles kernels of many sites")
 @pytest.mark.parametrize("name", MODELS)
 def test_text_grows_with_tables_alone(tmp_path: Path, name: str) -> None:
     sizes = []
@@ -354,6 +355,7 @@ def test_text_grows_with_tables_alone(tmp_path: Path, name: str) -> None:
     assert sizes[0] == sizes[1] < 1000
 
 
+@pytest.mark.full("compiles kernels of many sites")
 @pytest.mark.parametrize("name", MODELS)
 def test_loops_have_the_same_bits_for_all_lanes_and_processors(
     tmp_path: Path, any_cc: str, name: str
@@ -371,7 +373,10 @@ def test_loops_have_the_same_bits_for_all_lanes_and_processors(
 
 
 @pytest.mark.parametrize("most", [2000, 8], ids=["whole", "cut"])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param("cells", marks=pytest.mark.full("compiles kernels of many sites")), "grains"],
+)
 def test_sites_of_one_point_side_by_side_have_the_bits_of_points(
     tmp_path: Path, any_cc: str, monkeypatch: pytest.MonkeyPatch, name: str, most: int
 ) -> None:
