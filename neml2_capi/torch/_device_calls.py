@@ -24,18 +24,21 @@ class _Call(NamedTuple):
 class DeviceCalls(Kept):
     """Calls over memory of a device. A result is a new tensor beside the tensors that are read."""
 
-    def run(self, addresses: list[int], like: Any) -> tuple[int, list[Any]]:
-        """Evaluate dense values at these addresses: the status as of Call.wait(), and results.
+    def begin(self, addresses: list[int], like: Any, *, marks: bool) -> tuple[Any, list[Any]]:
+        """Put an evaluation of dense values at these addresses into the queue, and return.
 
-        They are where the tensor `like` is, on torch's stream there.
+        They are where the tensor `like` is, on torch's stream there. Returns the call, for end(),
+        and the results; if it `marks`, those of points that fail are NaN.
         """
-        dtype = getattr(torch, self._backend.signature.dtype)
+        how = {"dtype": getattr(torch, self._backend.signature.dtype), "device": like.device}
         results = [
-            (torch.zeros if zeros else torch.empty)(shape, dtype=dtype, device=like.device)
+            torch.full(shape, 0.0 if zeros else torch.nan, **how)
+            if zeros or marks
+            else torch.empty(shape, **how)
             for shape, _, zeros in self._results
         ]
         if self._points == 0:
-            return lib.NEML2_OK, results
+            return None, results
         try:
             call = self._idle.pop()
         except IndexError:
@@ -49,8 +52,25 @@ class DeviceCalls(Kept):
         everything = [*addresses, *(result.data_ptr() for result in results)]
         self._rebind(handle, everything, call.bound)
         check(lib.neml2_call_run(handle, self._points))
-        status: int = check(lib.neml2_call_wait(handle))
+        return call, results
+
+    def end(self, call: Any) -> int:
+        """Wait for an evaluation. Returns the status as of Call.wait()."""
+        if call is None:
+            return int(lib.NEML2_OK)
+        status: int = check(lib.neml2_call_wait(call.owner[0]))
         if status == lib.NEML2_NON_FINITE:
             warn_of_non_finite(last_message())
         self._idle.append(call)
-        return status, results
+        return status
+
+
+class Unseen(NamedTuple):
+    """An evaluation on its way, of which nobody knows yet whether points failed."""
+
+    calls: DeviceCalls
+    call: Any
+    plan: Any
+    #: The tensors that are read and written: memory that must stay.
+    arguments: list[Any]
+    results: list[Any]

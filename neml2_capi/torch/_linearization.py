@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import torch
 
-from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.errors import ConvergenceError, FatalError
 from neml2_capi._ffi.library import lib
 from neml2_capi.model import Model
 from neml2_capi.torch._calls import Binding, Calls, Result
-from neml2_capi.torch._device_calls import DeviceCalls
+from neml2_capi.torch._device_calls import DeviceCalls, Unseen
 from neml2_capi.torch._slots import Shape, Slot, Slots
 
 #: The most columns of a Jacobian that are cheaper than a second evaluation, in a model of several
@@ -40,6 +41,25 @@ class Linearization(Slots):
         self.dtype = getattr(torch, model._dtype)
         self._segments = len(model.describe()["segments"])
         self._plans: dict[Any, Plan] = {}
+        #: Whether evaluations on a device do not wait, and those that are on their way.
+        self.goes_on = False
+        self._unseen = deque[Unseen]()
+
+    def go_on(self, unseen: Unseen) -> None:
+        """Look at the evaluation before this one. ConvergenceError if points of it failed."""
+        self._unseen.append(unseen)
+        self.look(but=1)
+
+    def look(self, but: int = 0) -> None:
+        """Wait for evaluations, `but` the last. ConvergenceError if points of one failed."""
+        while len(self._unseen) > but:
+            unseen = self._unseen.popleft()
+            if unseen.calls.end(unseen.call) > lib.NEML2_NON_FINITE:
+                try:
+                    unseen.plan._raise_failed(unseen.arguments)
+                except ConvergenceError as error:
+                    error.args = (f"in an evaluation before this: {error}",)
+                    raise
 
     def plan(
         self,
@@ -272,7 +292,13 @@ class Plan:
         read = [_plain(tensor) for tensor in (*tensors, *others)]
         addresses = [tensor.data_ptr() for tensor in read]
         if isinstance(calls, DeviceCalls):
-            status, results = calls.run(addresses, read[0])
+            goes_on = self.model.goes_on
+            call, results = calls.begin(addresses, read[0], marks=goes_on)
+            if goes_on:
+                unseen = Unseen(calls, call, self, read, list(results))
+                self.model.go_on(unseen)
+                return results
+            status = calls.end(call)
         else:
             status, arrays = calls.run(addresses)
             results = [torch.from_numpy(array) for array in arrays]
@@ -282,7 +308,7 @@ class Plan:
 
     def _raise_failed(self, tensors: Sequence[Any]) -> NoReturn:
         """ConvergenceError, with all that is known of the points."""
-        named = {a.name: t for a, t in zip(self.model.arguments, tensors, strict=True)}
+        named = {a.name: t for a, t in zip(self.model.arguments, tensors, strict=False)}
         model = self.model.model
         inputs = {name: named[name] for name in model.inputs.names}
         parameters = {name: named[name] for name in model.parameters.names}

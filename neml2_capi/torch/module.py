@@ -64,6 +64,7 @@ class Module(torch.nn.Module):  # type: ignore[misc]
         device: Any = None,
         dtype: Any = None,
         scheduler: Scheduler | None = None,
+        waits: bool = True,
     ) -> None:
         """Wrap a Model, or load the artifact at a path.
 
@@ -82,6 +83,10 @@ class Module(torch.nn.Module):  # type: ignore[misc]
             As in Model, for a path.
         scheduler
             As in Model, for a path.
+        waits
+            False for evaluations over tensors of a device that go on, as torch's do: results of
+            points that fail are NaN, and the ConvergenceError comes from the next evaluation, from
+            backward, or from wait(). Call that after the last one.
 
         Raises
         ------
@@ -89,6 +94,7 @@ class Module(torch.nn.Module):  # type: ignore[misc]
             A name is unknown, or the artifact cannot be loaded.
         """
         super().__init__()
+        self._waits = waits
         if not isinstance(model, _Model):
             model = Model(model, device, dtype, scheduler=scheduler)
         trained = set(range(len(model.parameters)))
@@ -113,6 +119,7 @@ class Module(torch.nn.Module):  # type: ignore[misc]
     def _open(self, model: _Model, outputs: list[str]) -> None:
         self._model = model
         self._linearization = Linearization(model, outputs)
+        self._linearization.goes_on = not self._waits
 
     @property
     def model(self) -> _Model:
@@ -121,6 +128,18 @@ class Module(torch.nn.Module):  # type: ignore[misc]
         Its parameters are not the module's.
         """
         return self._model
+
+    def wait(self) -> None:
+        """Wait for evaluations on a device, of a module that does not wait for each.
+
+        Raises
+        ------
+        ConvergenceError
+            Points of one failed. It holds the results of that evaluation.
+        FatalError
+            The device failed.
+        """
+        self._linearization.look()
 
     def forward(
         self, inputs: Mapping[str, Any] | None = None, /, **named: Any

@@ -195,6 +195,60 @@ def test_points_that_failed_are_told(there: There, pairs: Pairs) -> None:
     assert_close(numbers(module(inputs))["stress"][4:], expected["stress"][4:])
 
 
+def test_a_module_that_goes_on_tells_later_which_points_failed(there: There, pairs: Pairs) -> None:
+    """By the next evaluation, by backward, or by wait(); until then their results are NaN."""
+    from neml2_capi.torch import Module
+
+    _, model = pairs(QUICK, there.device)
+    module = there.moved(Module(model, waits=False))
+    good = {k: there(v) for k, v in repeated(state_of(QUICK, model), POINTS).items()}
+    bad = {**good, "strain": good["strain"].clone()}
+    bad["strain"][3] = 1e30
+    failed = [point == 3 for point in range(POINTS)]
+    expected = numbers(there.moved(Module(model))(good))
+    found = [module(good) for _ in range(3)]
+    module.wait()
+    for made in found:
+        assert_close(numbers(made), expected)
+    told = "in an evaluation before this: .*1 of 40 points did not converge"
+    looks: list[Callable[[Any], Any]] = [
+        lambda _: module(good),
+        lambda _: module.wait(),
+        lambda stress: stress.sum().backward(),
+    ]
+    for look in looks:
+        stress = module(bad)["stress"]
+        with pytest.raises(ConvergenceError, match=told) as caught:
+            look(stress)
+        assert caught.value.converged_mask.tolist() == [not point for point in failed]
+        assert stress.isnan().any(dim=1).tolist() == failed
+        module.wait()  # it was told
+
+
+@pytest.mark.parametrize("name", [QUICK, SEGMENTS])
+def test_gradients_of_a_module_that_goes_on_are_the_same(
+    name: str, there: There, pairs: Pairs
+) -> None:
+    from neml2_capi.torch import Module
+
+    on_processor = there.device.startswith("opencl")
+    if on_processor and name == SEGMENTS:
+        pytest.skip("torch waits for what backward evaluates on a GPU alone")
+    _, model = pairs(name, there.device)
+    found = []
+    for waits in (True, False):
+        module = there.moved(Module(model, waits=waits))
+        inputs = {k: there(v) for k, v in repeated(state_of(name, model), POINTS).items()}
+        for _ in range(3):
+            outputs = module(inputs)
+            if on_processor:
+                module.wait()
+            sum((value**2).sum() for value in outputs.values()).backward()
+        module.wait()
+        found.append(numbers({key: p.grad for key, p in module.named_parameters()}))
+    assert_close(found[1], found[0])
+
+
 def test_no_points_give_no_results(there: There, pairs: Pairs) -> None:
     from neml2_capi.torch import Module
 
