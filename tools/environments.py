@@ -142,14 +142,13 @@ def _create(folder: Path, python: str, wanted: Sequence[str], alone: Sequence[st
     shutil.rmtree(folder, ignore_errors=True)
     quietly(f"making the environment {folder.name}", [python, "-m", "venv", folder])
     pip: Command = [folder / "bin" / "python", "-m", "pip", "install", "--no-input"]
-    # Of large packages few modules are imported: those are compiled, then.
-    pip = [*pip, "--no-compile", "--progress-bar", "off", "--retries", "1"]
+    pip = [*pip, "--progress-bar", "off", "--retries", "1"]
     try:
         if wanted:
             command: Command = [*pip, "-c", ROOT / "constraints.txt", *sorted(wanted)]
             quietly(f"installing into {folder.name}", command)
         if alone:
-            command = [*pip, "--no-deps", *alone]
+            command = [*pip, "--no-deps", "--no-compile", *alone]
             quietly(f"installing {', '.join(alone)}", command)
     except Failure as failure:
         reason = index_problem(str(folder / "bin" / "python"))
