@@ -14,9 +14,9 @@ from collections.abc import Collection, Sequence
 
 from neml2_capi.kernels.equal_pivots import by_equal_pivots
 from neml2_capi.kernels.exchanges import solved_with_pairs
-from neml2_capi.kernels.matrix import ONE, Alike, Entry, Matrix, entries_of
+from neml2_capi.kernels.matrix import ONE, Alike, Entry, Matrix, entries_of, is_zero
 from neml2_capi.kernels.program import Array, Program, program_of
-from neml2_capi.kernels.scalar import Node, Scalars, constant_of, is_zero
+from neml2_capi.kernels.scalar import Node, Scalars, constant_of
 
 #: By how much the products that change a pivot may exceed it, before and after.
 GROWTH = 1e3

@@ -6,7 +6,8 @@ import functools
 from collections import defaultdict
 from collections.abc import Sequence
 
-from neml2_capi.kernels.scalar import Node, Scalars, is_zero
+from neml2_capi.kernels.matrix import is_zero
+from neml2_capi.kernels.scalar import Node, Scalars
 
 #: Entries and right-hand sides after elimination, reciprocals of pivots, and what changed entries.
 Eliminated = tuple[list[dict[int, Node]], list[Node], list[Node], dict[tuple[int, int], list[Node]]]

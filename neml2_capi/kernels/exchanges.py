@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from neml2_capi.kernels.scalar import Node, Scalars, is_zero
+from neml2_capi.kernels.matrix import is_zero
+from neml2_capi.kernels.scalar import Node, Scalars
 
 
 def solved_with_pairs(

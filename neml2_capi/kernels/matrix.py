@@ -134,3 +134,7 @@ def _sum(first: _Form, second: _Form, sign: float) -> _Form:
         if total:
             made[place] = total
     return made
+
+
+def is_zero(node: Node) -> bool:
+    return constant_of(node) == 0

@@ -374,10 +374,6 @@ def constant_of(x: Node) -> float | None:
     return float(x.data) if x.operation == "constant" else None  # type: ignore[arg-type]
 
 
-def is_zero(x: Node) -> bool:
-    return constant_of(x) == 0
-
-
 def is_negative_zero(value: object) -> bool:
     return isinstance(value, float) and value == 0 and math.copysign(1, value) < 0
 
