@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* architectures[] = {"sm_80", "sm_90", "sm_100"};
 constexpr const char* doubling =
-    "NEML2_KERNEL void neml2_update(long n, const double *x, double *y) {"
+    "NEML2_KERNEL void neml2_law(long n, const double *x, double *y) {"
     "  const long i = blockIdx.x * (long)blockDim.x + threadIdx.x;"
     "  if (i < n) y[i] = 2 * x[i] + 1; }";
 
@@ -36,9 +36,9 @@ void a_text_becomes_machine_code() {
 
 void what_is_wrong_is_told() {
   expect_error(NEML2_ERROR_ARTIFACT, "identifier \"nothing\" is undefined",
-               [] { cuda::compile("NEML2_KERNEL void neml2_update() { nothing(); }", "sm_90"); });
+               [] { cuda::compile("NEML2_KERNEL void neml2_law() { nothing(); }", "sm_90"); });
   expect_error(NEML2_ERROR_ARTIFACT, "build-kernels ARTIFACT --target cuda",
-               [] { cuda::compile("NEML2_KERNEL void neml2_update() { nothing(); }", "sm_90"); });
+               [] { cuda::compile("NEML2_KERNEL void neml2_law() { nothing(); }", "sm_90"); });
   expect_error(NEML2_ERROR_UNSUPPORTED, "sm_1", [] { cuda::compile(doubling, "sm_1"); });
 }
 
