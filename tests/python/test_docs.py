@@ -68,7 +68,7 @@ strain = path
 """,
     "neml2_capi/driver/transient.py": "strain = path",
     "neml2_capi/graph/graph.py": "E = np.array([200e3, 200e3])\nstrain = path[-2:, 0]",
-    "neml2_capi/model/model.py": "steel = Model(neml2_capi.examples.path('chaboche'))",
+    "neml2_capi/model/states.py": "steel = Model(neml2_capi.examples.path('chaboche'))",
     "neml2_capi/model/state.py": """
 model = Model(neml2_capi.examples.path("chaboche"))
 path = zip(np.linspace(0, 1, 11)[1:], path[10::10])
