@@ -79,7 +79,8 @@ class Linearized(Function):  # type: ignore[misc]
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> _Tensors:
         plan, (together,), needed = ctx.plan, ctx.saved_tensors, ctx.needs_input_grad[1:]
-        plan.model.look()
+        if plan.model.unseen:
+            plan.model.look()
         if gradients[-1] is not None:
             raise _no_second_derivative()
         if _are_values(gradients) and not plan.there:
@@ -100,7 +101,8 @@ class Repeated(Function):  # type: ignore[misc]
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> _Tensors:
         plan, tensors, needed = ctx.plan, ctx.saved_tensors, ctx.needs_input_grad[1:]
-        plan.model.look()
+        if plan.model.unseen:
+            plan.model.look()
         if _are_values(gradients):
             return None, *plan.adjoints(tensors, gradients, needed)
         results = Evaluation.apply(plan.model, plan.wanted, *tensors)
@@ -139,7 +141,8 @@ class Evaluation(Function):  # type: ignore[misc]
     def backward(ctx: Any, *gradients: Any) -> _Tensors:
         """The adjoints of the tensors; what was one value for many points gets their sum."""
         plan, needed = ctx.plan, ctx.needs_input_grad[2:]
-        plan.model.look()
+        if plan.model.unseen:
+            plan.model.look()
         if any(gradient is not None for gradient in gradients[len(plan.model.outputs) :]):
             raise _no_second_derivative()
         return None, None, *_adjoints(plan, ctx.saved_tensors, gradients, needed)

@@ -43,17 +43,17 @@ class Linearization(Slots):
         self._plans: dict[Any, Plan] = {}
         #: Whether evaluations on a device do not wait, and those that are on their way.
         self.goes_on = False
-        self._unseen = deque[Unseen]()
+        self.unseen = deque[Unseen]()
 
     def go_on(self, unseen: Unseen) -> None:
         """Look at the evaluation before this one. ConvergenceError if points of it failed."""
-        self._unseen.append(unseen)
+        self.unseen.append(unseen)
         self.look(but=1)
 
     def look(self, but: int = 0) -> None:
         """Wait for evaluations, `but` the last. ConvergenceError if points of one failed."""
-        while len(self._unseen) > but:
-            unseen = self._unseen.popleft()
+        while len(self.unseen) > but:
+            unseen = self.unseen.popleft()
             if unseen.calls.end(unseen.call) > lib.NEML2_NON_FINITE:
                 try:
                     unseen.plan._raise_failed(unseen.arguments)
