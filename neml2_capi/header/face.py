@@ -254,8 +254,8 @@ _ARRAYS_OF_CPP = {
     "within": "$name::of_arrays::",
     "attributes": "",
 }
-#: A device takes at least 1,024 bytes of arguments, and an array is 32 of them. Those of a law with
-#: more come together, one of each kind.
+#: Arrays that fit into a device's arguments: each takes 32 bytes, and the least device has 1,024. A
+#: law of more variables takes one array of each kind instead.
 MOST_ARRAYS = 28
 
 

@@ -28,7 +28,7 @@ class DeviceCalls(Kept):
         """Put an evaluation of dense values at these addresses into the queue, and return.
 
         They are where the tensor `like` is, on torch's stream there. Returns the call, for end(),
-        and the results; if it `marks`, those of points that fail are NaN.
+        and the results; if it `marks`, results of points that fail are NaN.
         """
         how = {"dtype": getattr(torch, self._backend.signature.dtype), "device": like.device}
         results = [

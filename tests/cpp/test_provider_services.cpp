@@ -1,4 +1,4 @@
-// What the built-in provider gives packages beside operators: functions of vectors, threads, static variables, output.
+// Services of the built-in provider beside operators: functions of vectors, threads, static variables, output.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ const double samples[] = {0.0,   -0.0, 0.3,  -0.7,
                           40.25, 1e3,  -1e3, std::numeric_limits<double>::infinity(),
                           0.99,  -0.2, 17.0, std::numeric_limits<double>::quiet_NaN()};
 
-// What stands in `lanes` against the scalar function, bit by bit.
+// Compares each of `lanes` with the scalar function, bit by bit.
 template <class Real, std::size_t n, class Scalar>
 bool equals_scalar(const Real (&lanes)[n], const Real (&x)[n], Scalar scalar) {
   for (std::size_t i = 0; i < n; ++i) {
@@ -154,7 +154,7 @@ void a_static_variable_is_made_once() {
   EXPECT(find<int(void*)>("nml2a_guard_acquire")(&guard) == 1);
 }
 
-// What a package prints comes to a function, a line at a time, in whatever way it prints.
+// Output of a package comes to a function, a line at a time, in whatever way it prints.
 void what_is_printed_is_handed_over() {
   static std::string printed;
   find<void(Output)>("nml2_use_output")(

@@ -82,7 +82,7 @@ def test_a_refusal_names_the_host(artifacts: Mapping[str, Path], tmp_path: Path)
 
 
 class Law:
-    """What a draft asks of a model: strain to stress, and more inputs, histories and outputs."""
+    """Requirements of a draft: strain to stress, and more inputs, histories and outputs."""
 
     def __init__(self, inputs: Sequence[Variable], states: Sequence[Variable]) -> None:
         strain, stress = (_variable(name, "SR2", 6) for name in ("strain", "stress"))
