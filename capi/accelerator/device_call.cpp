@@ -168,15 +168,18 @@ bool DeviceCall::has_norms(const model::Bindings& bindings) {
   return bindings.report[NEML2_REPORT_RESIDUAL_NORM].data || bindings.report[NEML2_REPORT_SUGGESTED_CUT].data;
 }
 
+bool DeviceCall::keeps_outputs(const model::Bindings& bindings) const {
+  return std::ranges::any_of(bindings.outputs, [this](const Points& array) { return is_kept(array); });
+}
+
 ByText::Room DeviceCall::room_of(const model::Bindings& bindings) const {
   const model::Request request(bindings);
   const ByText::Compiled& compiled = text_->compiled(request.by_parameters());
   const Sizes& sizes = compiled.sizes;
   const std::int64_t item = itemsize(sizes.real), tangent = needs_tangent(request) ? sizes.outputs * sizes.columns : 0,
                      reports = has_norms(bindings) ? 24 : 8;
-  const auto kept = [&](const Points& array) { return is_kept(array); };
   const std::int64_t inputs = sizes.together ? sizes.inputs + sizes.parameters : 0,
-                     outputs = sizes.together || std::ranges::any_of(bindings.outputs, kept) ? sizes.outputs : 0;
+                     outputs = sizes.together || keeps_outputs(bindings) ? sizes.outputs : 0;
   return {(inputs + outputs + tangent * (request.slopes ? 2 : 1)) * item + reports,
           std::max({inputs, outputs, tangent, std::int64_t{2}}) * item};
 }
@@ -272,8 +275,7 @@ DeviceCall::Run DeviceCall::prepare(const model::Bindings& bindings, const model
     reserve(inputs_, std::max(sizes_.inputs * size, std::int64_t{1}) * item);
     reserve(parameters_, std::max(sizes_.parameters * (vary ? size : 1), std::int64_t{1}) * item);
   }
-  if (together_ || std::ranges::any_of(bindings.outputs, [&](const Points& array) { return is_kept(array); }))
-    reserve(outputs_, sizes_.outputs * size * item);
+  if (together_ || keeps_outputs(bindings)) reserve(outputs_, sizes_.outputs * size * item);
   if (with_tangent) reserve(tangent_, std::max(sizes_.outputs * columns_ * size, std::int64_t{1}) * item);
   if (request.slopes) reserve(totals_, std::max(sizes_.outputs * columns_ * size, std::int64_t{1}) * item);
   reserve(reports_, 2 * size * static_cast<std::int64_t>(sizeof(std::int32_t)));

@@ -76,6 +76,7 @@ class DeviceCall {
   bool upload_parameters(const model::Bindings& bindings, const model::Snapshot& snapshot);
   // Whether an output is written after all points of a step are known to be good.
   bool is_kept(const model::Points& array) const { return steps_ > 1 && array.step == 0; }
+  bool keeps_outputs(const model::Bindings& bindings) const;  // some of them
   static bool has_norms(const model::Bindings& bindings);  // reports of them
   ByText::Room room_of(const model::Bindings& bindings) const;
   Place place_of_parameter(const model::Bindings& bindings, std::size_t parameter, std::int64_t begin) const;
