@@ -77,7 +77,7 @@ class DeviceCall {
   // Whether an output is written after all points of a step are known to be good.
   bool is_kept(const model::Points& array) const { return steps_ > 1 && array.step == 0; }
   bool keeps_outputs(const model::Bindings& bindings) const;  // some of them
-  static bool has_norms(const model::Bindings& bindings);  // reports of them
+  static bool has_norms(const model::Bindings& bindings);     // reports of them
   ByText::Room room_of(const model::Bindings& bindings) const;
   Place place_of_parameter(const model::Bindings& bindings, std::size_t parameter, std::int64_t begin) const;
   // Returns the arrays of the law: the caller's, or if they come together, those that the caller's are copied to.
