@@ -116,7 +116,7 @@ void DeviceCall::copy(const Shape& shape, std::int64_t itemsize, const Place& fr
                       std::uint64_t statuses, std::int64_t until) {
   const std::int64_t words = itemsize / 4;
   const std::uint64_t summary = summary_.memory->handle();
-  launch(Kernel::copy, shape.points * shape.rows * shape.columns,
+  launch(Kernel::copy, shape.points,
          std::array{of(shape.points), of(shape.rows), of(shape.columns), of(words),
                     DeviceArgument{&from.handle, sizeof from.handle, from.is_address}, of(from.first), of(from.point),
                     of(from.row), of(from.column), DeviceArgument{&to.handle, sizeof to.handle, to.is_address},

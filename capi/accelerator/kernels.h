@@ -10,8 +10,8 @@
 
 namespace neml2_capi::accelerator {
 
-// neml2_copy: (points, rows, columns) elements of 4 or 8 bytes, from strides to strides. Neighbouring items have
-// neighbouring points. Where statuses are given, points that failed are left out; all are if a step before `until` failed.
+// neml2_copy: (points, rows, columns) elements of 4 or 8 bytes, from strides to strides, an item for each point: what it
+// writes side by side meets in a cache. With statuses, points that failed are left out; all are if a step before `until` failed.
 // neml2_product: rows of a matrix times a vector, for each point.
 // neml2_note: adds to the summary {first step that is not good, points of status 1, 2 and 3, first of each}. Points of steps
 // behind that step do not count. `step` is -1 if points have one step.
@@ -20,12 +20,14 @@ inline constexpr const char* kernels_text = R"(
 #define NEML2_ENTRY __kernel
 #define NEML2_MEMORY __global
 #define NEML2_ITEM get_global_id(0)
+#define NEML2_WIDE ulong
 #define NEML2_LEAST atomic_min
 #define NEML2_ADD atomic_add
 #else
 #define NEML2_ENTRY extern "C" __global__
 #define NEML2_MEMORY
 #define NEML2_ITEM (blockIdx.x * (long)blockDim.x + threadIdx.x)
+#define NEML2_WIDE unsigned long long
 #define NEML2_LEAST atomicMin
 #define NEML2_ADD atomicAdd
 #endif
@@ -34,11 +36,18 @@ NEML2_ENTRY void neml2_copy(long points, long rows, long columns, long words, NE
                             long from_first, long from_point, long from_row, long from_column, NEML2_MEMORY unsigned *to,
                             long to_first, long to_point, long to_row, long to_column,
                             NEML2_MEMORY const int *statuses, NEML2_MEMORY const int *summary, long until) {
-  const long item = NEML2_ITEM, p = item % points, c = item / points, row = c / columns, column = c % columns;
-  if (row >= rows || (statuses && statuses[p] > 1) || summary[0] < until) return;
-  from += (from_first + p * from_point + row * from_row + column * from_column) * words;
-  to += (to_first + p * to_point + row * to_row + column * to_column) * words;
-  for (long w = 0; w < words; ++w) to[w] = from[w];
+  const long p = NEML2_ITEM;
+  if (p >= points || (statuses && statuses[p] > 1) || summary[0] < until) return;
+  from += (from_first + p * from_point) * words;
+  to += (to_first + p * to_point) * words;
+  for (long row = 0; row < rows; ++row)
+    for (long column = 0; column < columns; ++column) {
+      const long source = row * from_row + column * from_column, target = row * to_row + column * to_column;
+      if (words == 2)
+        ((NEML2_MEMORY NEML2_WIDE *)to)[target] = ((NEML2_MEMORY const NEML2_WIDE *)from)[source];
+      else
+        to[target] = from[source];
+    }
 }
 
 NEML2_ENTRY void neml2_product(long points, long rows, long columns, int adds, NEML2_MEMORY const NEML2_REAL *matrix,
