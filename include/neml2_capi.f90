@@ -173,8 +173,9 @@ module neml2_capi_internal
   contains
     ! begin generated: neml2_model
     procedure :: is_loaded => model_is_loaded
-    procedure :: option_info => model_option_info
     procedure :: variable_find => model_variable_find
+    procedure :: option_info => model_option_info
+    procedure :: bound_info => model_bound_info
     procedure :: load => model_load
     procedure :: runtime => model_runtime
     procedure :: device => model_device
@@ -188,7 +189,6 @@ module neml2_capi_internal
     procedure :: history_count => model_history_count
     procedure :: history_info => model_history_info
     procedure :: bound_count => model_bound_count
-    procedure :: bound_info => model_bound_info
     procedure :: describe => model_describe
     procedure :: checksum => model_checksum
     procedure :: option_count => model_option_count
@@ -246,9 +246,11 @@ module neml2_capi_internal
   type, extends(object) :: neml2_call
   contains
     ! begin generated: neml2_call
-    procedure :: run_steps => call_run_steps
     procedure :: create => call_create
     procedure :: bind_report => call_bind_report
+    procedure :: save_state => call_save_state
+    procedure :: load_state => call_load_state
+    procedure :: run_steps => call_run_steps
     procedure :: bind_input => call_bind_input
     procedure :: bind_output => call_bind_output
     procedure :: bind_parameter => call_bind_parameter
@@ -258,8 +260,6 @@ module neml2_capi_internal
     procedure :: bind_derivative => call_bind_derivative
     procedure :: bind_adjoint => call_bind_adjoint
     procedure :: set_block_order => call_set_block_order
-    procedure :: save_state => call_save_state
-    procedure :: load_state => call_load_state
     generic :: assignment(=) => call_assign
     generic :: run => run_int64, run_int32
     procedure, private :: call_assign
@@ -702,15 +702,21 @@ contains
     model_is_loaded = associated(self%shared)
   end function model_is_loaded
 
-  integer(int32) function do_model_variable_find(self, kind, name, index) result(outcome)
+  ! The position of a variable among its kind; if there is none of this name, 0 and neml2_error_name.
+  subroutine model_variable_find(self, kind, name, index, stat, errmsg)
     class(neml2_model), intent(in) :: self
     integer(int32), intent(in) :: kind
     character(*), intent(in) :: name
     integer(int64), intent(out) :: index
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     index = -1
     outcome = c_model_variable_find(index, c_handle(self), kind, c_text(name))
     index = index + 1
-  end function do_model_variable_find
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine model_variable_find
 
   ! The name of an option; the least and the greatest value of a number; or of a text, what it can be, separated by
   ! blanks, or "*" for any text; it is empty for a number.
@@ -751,55 +757,7 @@ contains
     call conclude(outcome, stat)
   end subroutine set_parameter_real64
 
-  integer(int32) function do_get_parameter_real64(self, name, values, shape) result(outcome)
-    class(neml2_model), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real64), allocatable, intent(inout) :: values(:)
-    integer(int64), allocatable, intent(inout), optional :: shape(:)
-    type(neml2_tensor) :: tensor
-    call self%parameter_tensor(name, tensor, outcome)
-    if (outcome == neml2_ok) call tensor%copy(values, outcome)
-    if (outcome == neml2_ok .and. present(shape)) call tensor%shape(shape, outcome)
-  end function do_get_parameter_real64
-
-  integer(int32) function do_model_bound_info(self, index, kind, variable, lower, upper, physical) result(outcome)
-    class(neml2_model), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int32), intent(inout) :: kind
-    integer(int64), intent(inout) :: variable
-    real(real64), allocatable, intent(inout), optional :: lower(:), upper(:)
-    logical, intent(inout), optional :: physical
-    type(c_bound_info) :: info
-    real(real64), pointer :: side(:)
-    outcome = c_model_bound_inspect(info, c_handle(self), index - 1)
-    if (outcome /= neml2_ok) return
-    kind = info%kind
-    variable = info%variable + 1
-    call c_f_pointer(info%lower, side, [info%ncomponents])
-    if (present(lower)) lower = side
-    call c_f_pointer(info%upper, side, [info%ncomponents])
-    if (present(upper)) upper = side
-    if (present(physical)) physical = info%physical /= 0
-  end function do_model_bound_info
-
-  ! begin generated: models
-  ! The position of a variable among its kind; if there is none of this name, 0 and neml2_error_name.
-  != model_variable_find: by_hand
-  subroutine model_variable_find(self, kind, name, index, stat, errmsg)
-    class(neml2_model), intent(in) :: self
-    integer(int32), intent(in) :: kind
-    character(*), intent(in) :: name
-    integer(int64), intent(out) :: index
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_model_variable_find(self, kind, name, index)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine model_variable_find
-
   ! The stored value of a parameter, in array element order; `shape` is empty for a scalar.
-  != get_parameter_real64: by_hand
   subroutine get_parameter_real64(self, name, values, stat, errmsg, shape)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name
@@ -808,11 +766,43 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = do_get_parameter_real64(self, name, values, shape)
+    type(neml2_tensor) :: tensor
+    call self%parameter_tensor(name, tensor, outcome)
+    if (outcome == neml2_ok) call tensor%copy(values, outcome)
+    if (outcome == neml2_ok .and. present(shape)) call tensor%shape(shape, outcome)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine get_parameter_real64
 
+  ! The kind, neml2_input or neml2_parameter, and the position of a variable, and its bounds component by component, which
+  ! are infinite where there is none.
+  subroutine model_bound_info(self, index, kind, variable, stat, errmsg, lower, upper, physical)
+    class(neml2_model), intent(in) :: self
+    integer(int64), intent(in) :: index
+    integer(int32), intent(inout) :: kind
+    integer(int64), intent(inout) :: variable
+    real(real64), allocatable, intent(inout), optional :: lower(:), upper(:)
+    logical, intent(inout), optional :: physical
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
+    type(c_bound_info) :: info
+    real(real64), pointer :: side(:)
+    outcome = c_model_bound_inspect(info, c_handle(self), index - 1)
+    if (outcome == neml2_ok) then
+      kind = info%kind
+      variable = info%variable + 1
+      call c_f_pointer(info%lower, side, [info%ncomponents])
+      if (present(lower)) lower = side
+      call c_f_pointer(info%upper, side, [info%ncomponents])
+      if (present(upper)) upper = side
+      if (present(physical)) physical = info%physical /= 0
+    end if
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine model_bound_info
+
+  ! begin generated: models
   ! Load the artifact at `path`, the folder that holds metadata.json, or the model `name` of a HIT stub, the
   ! <name>_aoti.i file that neml2-compile writes beside it. `dtype` is neml2_float64, `device` neml2_device_cpu and
   ! `runtime` neml2_runtime_auto unless given; with a `scheduler`, which has one device at least, its devices are taken,
@@ -1074,24 +1064,6 @@ contains
     call conclude(outcome, stat)
   end subroutine model_bound_count
 
-  ! The kind, neml2_input or neml2_parameter, and the position of a variable, and its bounds component by component, which
-  ! are infinite where there is none.
-  != model_bound_info: by_hand
-  subroutine model_bound_info(self, index, kind, variable, stat, errmsg, lower, upper, physical)
-    class(neml2_model), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int32), intent(inout) :: kind
-    integer(int64), intent(inout) :: variable
-    real(real64), allocatable, intent(inout), optional :: lower(:), upper(:)
-    logical, intent(inout), optional :: physical
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_model_bound_info(self, index, kind, variable, lower, upper, physical)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine model_bound_info
-
   ! Describe the model by a JSON document: see neml2_source_describe in neml2_capi.h.
   != model_describe -> text
   subroutine model_describe(self, text, stat, errmsg)
@@ -1277,17 +1249,6 @@ contains
 
   != get_parameter: also(real32)
 
-  integer(int32) function do_get_parameter_real32(self, name, values, shape) result(outcome)
-    class(neml2_model), intent(in) :: self
-    character(*), intent(in) :: name
-    real(real32), allocatable, intent(inout) :: values(:)
-    integer(int64), allocatable, intent(inout), optional :: shape(:)
-    type(neml2_tensor) :: tensor
-    call self%parameter_tensor(name, tensor, outcome)
-    if (outcome == neml2_ok) call tensor%copy(values, outcome)
-    if (outcome == neml2_ok .and. present(shape)) call tensor%shape(shape, outcome)
-  end function do_get_parameter_real32
-
   subroutine get_parameter_real32(self, name, values, stat, errmsg, shape)
     class(neml2_model), intent(in) :: self
     character(*), intent(in) :: name
@@ -1296,7 +1257,10 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = do_get_parameter_real32(self, name, values, shape)
+    type(neml2_tensor) :: tensor
+    call self%parameter_tensor(name, tensor, outcome)
+    if (outcome == neml2_ok) call tensor%copy(values, outcome)
+    if (outcome == neml2_ok .and. present(shape)) call tensor%shape(shape, outcome)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine get_parameter_real32
@@ -1313,9 +1277,13 @@ contains
   ! and a direction is zero.
   ! ------------------------------------------------------------------------------------------
 
-  integer(int32) function do_call_create(self, model) result(outcome)
+  ! A call of `model` without bindings. What was created before is replaced on success and kept on failure.
+  subroutine call_create(self, model, stat, errmsg)
     class(neml2_call), intent(inout) :: self
     class(neml2_model), intent(in) :: model
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(c_ptr) :: created
     created = c_null_ptr
     outcome = c_call_create(created, c_handle(model))
@@ -1323,14 +1291,22 @@ contains
       call take(self, created, c_call_free)
       call list_extents(self%shared%extents, model)
     end if
-  end function do_call_create
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine call_create
 
-  integer(int32) function do_call_bind_report(self, kind, array, stride, step_stride) result(outcome)
+  ! Bind an array that receives what became of each point: (point), or for neml2_report_residual_history, which has the
+  ! residual norms from the initial guess on and NaN after the last, (iteration, point), with the option miters or more
+  ! as its first extent. neml2_report_status, neml2_report_iterations and neml2_report_rescue_solves are of int32, the
+  ! others of real64.
+  subroutine call_bind_report(self, kind, array, stat, errmsg, stride, step_stride)
     class(neml2_call), intent(in) :: self
     integer(int32), intent(in) :: kind
     type(neml2_view), intent(in) :: array
     integer, intent(in), optional :: stride, step_stride
-    integer(int32) :: dtype
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome, dtype
     dtype = merge(neml2_int32, neml2_float64, any(kind == [neml2_report_status, neml2_report_iterations, &
                                                            neml2_report_rescue_solves]))
     if (kind < lbound(report_names, 1) .or. kind > ubound(report_names, 1)) then
@@ -1344,7 +1320,9 @@ contains
     else
       outcome = bind(self, report, report_names(kind), array, stride, step_stride=step_stride, kind=kind)
     end if
-  end function do_call_bind_report
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine call_bind_report
 
   ! How many values of the residual history are written is known only when the call runs: it must have no gaps.
   pure logical function is_bindable(array, kind)
@@ -1354,35 +1332,54 @@ contains
     if (kind == neml2_report_residual_history .and. allocated(array%extents)) is_bindable = lies_dense(array)
   end function is_bindable
 
-  integer(int32) function do_run_int64(self, npoints) result(outcome)
+  subroutine run_int64(self, npoints, stat, errmsg)
     class(neml2_call), intent(in) :: self
     integer(int64), intent(in) :: npoints
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     outcome = check_points(self, int(npoints, int64))
     if (outcome == neml2_ok) outcome = c_call_run(c_handle(self), int(npoints, int64))
-  end function do_run_int64
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine run_int64
 
-  integer(int32) function do_call_save_state(self, path, npoints, step, time) result(outcome)
+  ! Write the state of `npoints` points to a file, by which a run is continued: the inputs that are history. `step` and
+  ! `time` are yours.
+  subroutine call_save_state(self, path, npoints, step, time, stat, errmsg)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: path
     integer, intent(in) :: npoints, step
     real(real64), intent(in) :: time
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     outcome = check_points(self, int(npoints, int64))
     if (outcome == neml2_ok) &
       outcome = c_call_state_save(c_handle(self), c_text(path), int(npoints, int64), int(step, int64), time)
-  end function do_call_save_state
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine call_save_state
 
-  integer(int32) function do_call_load_state(self, path, npoints, step, time) result(outcome)
+  ! Read what save_state() wrote into the arrays of the inputs that are history. `step` and `time` receive what was given
+  ! then.
+  subroutine call_load_state(self, path, npoints, step, time, stat, errmsg)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: path
     integer, intent(in) :: npoints
     integer, intent(inout) :: step
     real(real64), intent(inout) :: time
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     integer(int64) :: reached
     outcome = check_points(self, int(npoints, int64))
-    if (outcome /= neml2_ok) return
-    outcome = c_call_state_load(reached, time, c_handle(self), c_text(path), int(npoints, int64))
+    if (outcome == neml2_ok) &
+      outcome = c_call_state_load(reached, time, c_handle(self), c_text(path), int(npoints, int64))
     if (outcome == neml2_ok) step = int(reached)
-  end function do_call_load_state
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine call_load_state
 
   ! Bind an array by the name of a variable or, for a derivative, of an output and of a variable.
   integer(int32) function bind(self, role, name, array, stride, first, step_stride, variable, kind) result(outcome)
@@ -1714,49 +1711,6 @@ contains
   end subroutine find_full_name
 
   ! begin generated: calls
-  ! A call of `model` without bindings. What was created before is replaced on success and kept on failure.
-  != call_create: by_hand
-  subroutine call_create(self, model, stat, errmsg)
-    class(neml2_call), intent(inout) :: self
-    class(neml2_model), intent(in) :: model
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_call_create(self, model)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine call_create
-
-  ! Bind an array that receives what became of each point: (point), or for neml2_report_residual_history, which has the
-  ! residual norms from the initial guess on and NaN after the last, (iteration, point), with the option miters or more
-  ! as its first extent. neml2_report_status, neml2_report_iterations and neml2_report_rescue_solves are of int32, the
-  ! others of real64.
-  != call_bind_report: by_hand
-  subroutine call_bind_report(self, kind, array, stat, errmsg, stride, step_stride)
-    class(neml2_call), intent(in) :: self
-    integer(int32), intent(in) :: kind
-    type(neml2_view), intent(in) :: array
-    integer, intent(in), optional :: stride, step_stride
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_call_bind_report(self, kind, array, stride, step_stride)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine call_bind_report
-
-  != run_int64: by_hand
-  subroutine run_int64(self, npoints, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    integer(int64), intent(in) :: npoints
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_run_int64(self, npoints)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine run_int64
-
   ! Bind an input. Every input must be bound when the call runs.
   != call_bind_input: bind(neml2_input) -> name
   subroutine call_bind_input(self, name, array, stat, errmsg, stride, first, step_stride)
@@ -1899,47 +1853,7 @@ contains
     call conclude(outcome, stat)
   end subroutine call_set_block_order
 
-  ! Write the state of `npoints` points to a file, by which a run is continued: the inputs that are history. `step` and
-  ! `time` are yours.
-  != call_save_state: by_hand
-  subroutine call_save_state(self, path, npoints, step, time, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: path
-    integer, intent(in) :: npoints, step
-    real(real64), intent(in) :: time
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_call_save_state(self, path, npoints, step, time)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine call_save_state
-
-  ! Read what save_state() wrote into the arrays of the inputs that are history. `step` and `time` receive what was given
-  ! then.
-  != call_load_state: by_hand
-  subroutine call_load_state(self, path, npoints, step, time, stat, errmsg)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: path
-    integer, intent(in) :: npoints
-    integer, intent(inout) :: step
-    real(real64), intent(inout) :: time
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_call_load_state(self, path, npoints, step, time)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine call_load_state
-
   != run: also(int32)
-
-  integer(int32) function do_run_int32(self, npoints) result(outcome)
-    class(neml2_call), intent(in) :: self
-    integer(int32), intent(in) :: npoints
-    outcome = check_points(self, int(npoints, int64))
-    if (outcome == neml2_ok) outcome = c_call_run(c_handle(self), int(npoints, int64))
-  end function do_run_int32
 
   subroutine run_int32(self, npoints, stat, errmsg)
     class(neml2_call), intent(in) :: self
@@ -1947,7 +1861,8 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = do_run_int32(self, npoints)
+    outcome = check_points(self, int(npoints, int64))
+    if (outcome == neml2_ok) outcome = c_call_run(c_handle(self), int(npoints, int64))
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine run_int32
@@ -2200,13 +2115,16 @@ contains
     end do
   end subroutine take_handles
 
-  integer(int32) function do_tensor_create(self, shape, dtype) result(outcome)
+  ! A new tensor of zeros; `dtype` is neml2_float64 unless given.
+  subroutine tensor_create(self, shape, stat, errmsg, dtype)
     class(neml2_tensor), intent(inout) :: self
     integer(int64), intent(in) :: shape(:)
     integer(int32), intent(in), optional :: dtype
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome, element
     type(c_ptr) :: tensor
     integer(int64) :: sizes(size(shape)), ndim
-    integer(int32) :: element
     tensor = c_null_ptr
     ndim = size(shape)
     element = neml2_float64
@@ -2214,13 +2132,22 @@ contains
     sizes = shape(ndim:1:-1)
     outcome = c_tensor_create(tensor, element, ndim, sizes)
     if (outcome == neml2_ok) call take(self, tensor, c_tensor_free)
-  end function do_tensor_create
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine tensor_create
 
-  integer(int32) function do_tensor_wrap(self, array) result(outcome)
+  ! A tensor over an array of any rank, which must stay where it is until the tensor is freed. Sections with gaps, of up
+  ! to 4 axes, keep them.
+  subroutine tensor_wrap(self, array, stat, errmsg)
     class(neml2_tensor), intent(inout) :: self
     type(neml2_view), intent(in) :: array
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     outcome = wrap(self, array)
-  end function do_tensor_wrap
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine tensor_wrap
 
   integer(int32) function wrap(self, array) result(outcome)
     class(neml2_tensor), intent(inout) :: self
@@ -2242,9 +2169,15 @@ contains
     end if
   end function wrap
 
-  integer(int32) function do_values_real64(self, values) result(outcome)
+  ! The values where they are, in the order of memory; `matrix(1:6, 1:n) => values` gives them a shape. The pointer
+  ! holds until the tensor is freed; it is null on failure: neml2_error_dtype if the values are of another type,
+  ! neml2_error_shape if they have gaps.
+  subroutine values_real64(self, values, stat, errmsg)
     class(neml2_tensor), intent(in) :: self
     real(real64), pointer, intent(out) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(neml2_view) :: array
     values => null()
     call find_values(self, neml2_float64, array, outcome)
@@ -2253,11 +2186,17 @@ contains
       values => no_real64
       if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
     end if
-  end function do_values_real64
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine values_real64
 
-  integer(int32) function do_copy_real64(self, values) result(outcome)
+  ! A copy of the values in array element order, wherever they lie in memory.
+  subroutine copy_real64(self, values, stat, errmsg)
     class(neml2_tensor), intent(in) :: self
     real(real64), allocatable, intent(inout) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(neml2_view) :: array
     integer(int64), allocatable :: positions(:)
     real(real64), pointer :: all(:)
@@ -2268,7 +2207,9 @@ contains
       if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
       values = all(positions)
     end if
-  end function do_copy_real64
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine copy_real64
 
   ! Layout of the values of a tensor, as of an array of the host.
   subroutine find_values(self, dtype, array, outcome)
@@ -2322,62 +2263,6 @@ contains
   end subroutine find_positions
 
   ! begin generated: evaluation
-  ! A new tensor of zeros; `dtype` is neml2_float64 unless given.
-  != tensor_create: by_hand
-  subroutine tensor_create(self, shape, stat, errmsg, dtype)
-    class(neml2_tensor), intent(inout) :: self
-    integer(int64), intent(in) :: shape(:)
-    integer(int32), intent(in), optional :: dtype
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_tensor_create(self, shape, dtype)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine tensor_create
-
-  ! A tensor over an array of any rank, which must stay where it is until the tensor is freed. Sections with gaps, of up
-  ! to 4 axes, keep them.
-  != tensor_wrap: by_hand
-  subroutine tensor_wrap(self, array, stat, errmsg)
-    class(neml2_tensor), intent(inout) :: self
-    type(neml2_view), intent(in) :: array
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_tensor_wrap(self, array)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine tensor_wrap
-
-  ! The values where they are, in the order of memory; `matrix(1:6, 1:n) => values` gives them a shape. The pointer
-  ! holds until the tensor is freed; it is null on failure: neml2_error_dtype if the values are of another type,
-  ! neml2_error_shape if they have gaps.
-  != values_real64: by_hand
-  subroutine values_real64(self, values, stat, errmsg)
-    class(neml2_tensor), intent(in) :: self
-    real(real64), pointer, intent(out) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_values_real64(self, values)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine values_real64
-
-  ! A copy of the values in array element order, wherever they lie in memory.
-  != copy_real64: by_hand
-  subroutine copy_real64(self, values, stat, errmsg)
-    class(neml2_tensor), intent(in) :: self
-    real(real64), allocatable, intent(inout) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_copy_real64(self, values)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine copy_real64
-
   ! Evaluate a model.
   != model_forward -> inputs, outputs, [parameters], [report]
   subroutine model_forward(self, inputs, outputs, stat, errmsg, parameters, report)
@@ -2686,9 +2571,12 @@ contains
 
   != values: also(real32, int64, int32)
 
-  integer(int32) function do_values_real32(self, values) result(outcome)
+  subroutine values_real32(self, values, stat, errmsg)
     class(neml2_tensor), intent(in) :: self
     real(real32), pointer, intent(out) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(neml2_view) :: array
     values => null()
     call find_values(self, neml2_float32, array, outcome)
@@ -2697,41 +2585,6 @@ contains
       values => no_real32
       if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
     end if
-  end function do_values_real32
-
-  integer(int32) function do_values_int64(self, values) result(outcome)
-    class(neml2_tensor), intent(in) :: self
-    integer(int64), pointer, intent(out) :: values(:)
-    type(neml2_view) :: array
-    values => null()
-    call find_values(self, neml2_int64, array, outcome)
-    if (outcome == neml2_ok) outcome = need_dense(array)
-    if (outcome == neml2_ok) then
-      values => no_int64
-      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
-    end if
-  end function do_values_int64
-
-  integer(int32) function do_values_int32(self, values) result(outcome)
-    class(neml2_tensor), intent(in) :: self
-    integer(int32), pointer, intent(out) :: values(:)
-    type(neml2_view) :: array
-    values => null()
-    call find_values(self, neml2_int32, array, outcome)
-    if (outcome == neml2_ok) outcome = need_dense(array)
-    if (outcome == neml2_ok) then
-      values => no_int32
-      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
-    end if
-  end function do_values_int32
-
-  subroutine values_real32(self, values, stat, errmsg)
-    class(neml2_tensor), intent(in) :: self
-    real(real32), pointer, intent(out) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_values_real32(self, values)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine values_real32
@@ -2742,7 +2595,14 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = do_values_int64(self, values)
+    type(neml2_view) :: array
+    values => null()
+    call find_values(self, neml2_int64, array, outcome)
+    if (outcome == neml2_ok) outcome = need_dense(array)
+    if (outcome == neml2_ok) then
+      values => no_int64
+      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
+    end if
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine values_int64
@@ -2753,16 +2613,26 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = do_values_int32(self, values)
+    type(neml2_view) :: array
+    values => null()
+    call find_values(self, neml2_int32, array, outcome)
+    if (outcome == neml2_ok) outcome = need_dense(array)
+    if (outcome == neml2_ok) then
+      values => no_int32
+      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
+    end if
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine values_int32
 
   != copy: also(real32, int64, int32)
 
-  integer(int32) function do_copy_real32(self, values) result(outcome)
+  subroutine copy_real32(self, values, stat, errmsg)
     class(neml2_tensor), intent(in) :: self
     real(real32), allocatable, intent(inout) :: values(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(neml2_view) :: array
     integer(int64), allocatable :: positions(:)
     real(real32), pointer :: all(:)
@@ -2773,45 +2643,6 @@ contains
       if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
       values = all(positions)
     end if
-  end function do_copy_real32
-
-  integer(int32) function do_copy_int64(self, values) result(outcome)
-    class(neml2_tensor), intent(in) :: self
-    integer(int64), allocatable, intent(inout) :: values(:)
-    type(neml2_view) :: array
-    integer(int64), allocatable :: positions(:)
-    integer(int64), pointer :: all(:)
-    call find_values(self, neml2_int64, array, outcome)
-    if (outcome == neml2_ok) then
-      all => no_int64
-      call find_positions(array, positions)
-      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
-      values = all(positions)
-    end if
-  end function do_copy_int64
-
-  integer(int32) function do_copy_int32(self, values) result(outcome)
-    class(neml2_tensor), intent(in) :: self
-    integer(int32), allocatable, intent(inout) :: values(:)
-    type(neml2_view) :: array
-    integer(int64), allocatable :: positions(:)
-    integer(int32), pointer :: all(:)
-    call find_values(self, neml2_int32, array, outcome)
-    if (outcome == neml2_ok) then
-      all => no_int32
-      call find_positions(array, positions)
-      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
-      values = all(positions)
-    end if
-  end function do_copy_int32
-
-  subroutine copy_real32(self, values, stat, errmsg)
-    class(neml2_tensor), intent(in) :: self
-    real(real32), allocatable, intent(inout) :: values(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_copy_real32(self, values)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine copy_real32
@@ -2822,7 +2653,16 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = do_copy_int64(self, values)
+    type(neml2_view) :: array
+    integer(int64), allocatable :: positions(:)
+    integer(int64), pointer :: all(:)
+    call find_values(self, neml2_int64, array, outcome)
+    if (outcome == neml2_ok) then
+      all => no_int64
+      call find_positions(array, positions)
+      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
+      values = all(positions)
+    end if
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine copy_int64
@@ -2833,7 +2673,16 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = do_copy_int32(self, values)
+    type(neml2_view) :: array
+    integer(int64), allocatable :: positions(:)
+    integer(int32), pointer :: all(:)
+    call find_values(self, neml2_int32, array, outcome)
+    if (outcome == neml2_ok) then
+      all => no_int32
+      call find_positions(array, positions)
+      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
+      values = all(positions)
+    end if
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine copy_int32
@@ -2846,22 +2695,30 @@ contains
   ! (n, npoints).
   ! ------------------------------------------------------------------------------------------
 
-  integer(int32) function do_begin_int64(self, evaluation, npoints) result(outcome)
+  subroutine begin_int64(self, evaluation, npoints, stat, errmsg)
     class(neml2_solve), intent(inout) :: self
     class(neml2_call), intent(in) :: evaluation
     integer(int64), intent(in) :: npoints
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(c_ptr) :: begun
     begun = c_null_ptr
     outcome = check_points(evaluation, int(npoints, int64))
     if (outcome == neml2_ok) outcome = c_solve_begin_call(begun, c_handle(evaluation), int(npoints, int64))
     if (outcome == neml2_ok) call take(self, begun, c_solve_free)
-  end function do_begin_int64
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine begin_int64
 
-  integer(int32) function do_begin_tensors(self, model, inputs, parameters) result(outcome)
+  subroutine begin_tensors(self, model, inputs, stat, errmsg, parameters)
     class(neml2_solve), intent(inout) :: self
     class(neml2_model), intent(in) :: model
     type(neml2_tensor), intent(in) :: inputs(:)
     type(neml2_tensor), intent(in), optional :: parameters(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(c_ptr), allocatable :: given(:), overrides(:)
     type(c_ptr) :: begun
     begun = c_null_ptr
@@ -2873,22 +2730,36 @@ contains
       call take(self, begun, c_solve_free)
       call model%variable_count(neml2_output, self%shared%outputs)
     end if
-  end function do_begin_tensors
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine begin_tensors
 
-  integer(int32) function do_solve_next(self, more) result(outcome)
+  ! Go on to the next system. The last one must have been accepted. `more` is false if there is none left,
+  ! and on failure.
+  subroutine solve_next(self, more, stat, errmsg)
     class(neml2_solve), intent(inout) :: self
     logical, intent(out) :: more
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(c_ptr) :: system
     system = c_null_ptr
     outcome = c_solve_next(system, c_handle(self))
     more = c_associated(system)
     if (outcome == neml2_ok) self%shared%system = system
-  end function do_solve_next
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine solve_next
 
-  integer(int32) function do_solve_finish(self, outputs, report) result(outcome)
+  ! End a solve after its last system, with the status that the evaluation would have. The arrays of a call are written;
+  ! a solve that began with tensors gives its results, and takes `outputs`.
+  subroutine solve_finish(self, stat, errmsg, outputs, report)
     class(neml2_solve), intent(inout) :: self
     type(neml2_tensor), intent(inout), optional :: outputs(:)
     type(neml2_report), intent(inout), optional :: report
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(c_ptr), allocatable :: values(:), reported
     type(c_ptr) :: solve
     solve = c_handle(self)
@@ -2910,7 +2781,9 @@ contains
       self%shared%c = solve ! null: it was consumed
       call release(self%shared)
     end if
-  end function do_solve_finish
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine solve_finish
 
   function c_system(self) result(system)
     class(neml2_solve), intent(in) :: self
@@ -2951,62 +2824,6 @@ contains
   end function call_solver
 
   ! begin generated: solves
-  != begin_int64: by_hand
-  subroutine begin_int64(self, evaluation, npoints, stat, errmsg)
-    class(neml2_solve), intent(inout) :: self
-    class(neml2_call), intent(in) :: evaluation
-    integer(int64), intent(in) :: npoints
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_begin_int64(self, evaluation, npoints)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine begin_int64
-
-  != begin_tensors: by_hand
-  subroutine begin_tensors(self, model, inputs, stat, errmsg, parameters)
-    class(neml2_solve), intent(inout) :: self
-    class(neml2_model), intent(in) :: model
-    type(neml2_tensor), intent(in) :: inputs(:)
-    type(neml2_tensor), intent(in), optional :: parameters(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_begin_tensors(self, model, inputs, parameters)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine begin_tensors
-
-  ! Go on to the next system. The last one must have been accepted. `more` is false if there is none left,
-  ! and on failure.
-  != solve_next: by_hand
-  subroutine solve_next(self, more, stat, errmsg)
-    class(neml2_solve), intent(inout) :: self
-    logical, intent(out) :: more
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_solve_next(self, more)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine solve_next
-
-  ! End a solve after its last system, with the status that the evaluation would have. The arrays of a call are written;
-  ! a solve that began with tensors gives its results, and takes `outputs`.
-  != solve_finish: by_hand
-  subroutine solve_finish(self, stat, errmsg, outputs, report)
-    class(neml2_solve), intent(inout) :: self
-    type(neml2_tensor), intent(inout), optional :: outputs(:)
-    type(neml2_report), intent(inout), optional :: report
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_solve_finish(self, outputs, report)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine solve_finish
-
   ! The numbers that a point has in a vector, the points, and the unknowns of the current system.
   != solve_size: system_inspect -> n, npoints, [nunknowns]
   subroutine solve_size(self, n, npoints, stat, errmsg, nunknowns)
@@ -3159,17 +2976,6 @@ contains
 
   != begin: also(int32)
 
-  integer(int32) function do_begin_int32(self, evaluation, npoints) result(outcome)
-    class(neml2_solve), intent(inout) :: self
-    class(neml2_call), intent(in) :: evaluation
-    integer(int32), intent(in) :: npoints
-    type(c_ptr) :: begun
-    begun = c_null_ptr
-    outcome = check_points(evaluation, int(npoints, int64))
-    if (outcome == neml2_ok) outcome = c_solve_begin_call(begun, c_handle(evaluation), int(npoints, int64))
-    if (outcome == neml2_ok) call take(self, begun, c_solve_free)
-  end function do_begin_int32
-
   subroutine begin_int32(self, evaluation, npoints, stat, errmsg)
     class(neml2_solve), intent(inout) :: self
     class(neml2_call), intent(in) :: evaluation
@@ -3177,7 +2983,11 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = do_begin_int32(self, evaluation, npoints)
+    type(c_ptr) :: begun
+    begun = c_null_ptr
+    outcome = check_points(evaluation, int(npoints, int64))
+    if (outcome == neml2_ok) outcome = c_solve_begin_call(begun, c_handle(evaluation), int(npoints, int64))
+    if (outcome == neml2_ok) call take(self, begun, c_solve_free)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine begin_int32

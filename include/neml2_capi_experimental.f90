@@ -8,8 +8,8 @@ module neml2_capi_experimental
   private
   public :: neml2_operator, neml2_operator_call
   ! begin generated: public
-  public :: neml2_graph, neml2_scheduler, neml2_libtorch_suggest, neml2_libtorch_open, neml2_operator_declare
-  public :: neml2_stream_set, neml2_call_bind_input_derivative, neml2_call_memory_set, neml2_call_wait
+  public :: neml2_graph, neml2_scheduler, neml2_call_memory_set, neml2_call_bind_input_derivative
+  public :: neml2_libtorch_suggest, neml2_libtorch_open, neml2_operator_declare, neml2_stream_set, neml2_call_wait
   public :: neml2_operator_register, neml2_operator_unregister, neml2_model_points
   ! end generated
 
@@ -88,9 +88,9 @@ module neml2_capi_experimental
   contains
     ! begin generated: neml2_graph
     procedure :: is_loaded => graph_is_loaded
+    procedure :: arity => graph_arity
     procedure :: input_layout => graph_input_layout
     procedure :: output_info => graph_output_info
-    procedure :: arity => graph_arity
     procedure :: run => graph_run
     procedure :: set_constants => graph_set_constants
     procedure :: load => graph_load
@@ -385,37 +385,50 @@ contains
   ! What the built-in runtime lacks, libtorch has; the section libtorch of neml2_capi_experimental.h says more.
   ! ------------------------------------------------------------------------------------------
 
-  integer(int32) function do_neml2_call_memory_set(self, queue, kind, component_stride) result(outcome)
+  ! The arrays of a call are on the device of its model from now on, and its work goes to `queue`: see "Arrays on a device" in
+  ! neml2_capi_experimental.h. `kind` is neml2_memory_addresses unless given, `component_stride` 1. All that is bound is
+  ! taken back. c_null_ptr is the default stream of CUDA; without a queue arrays are on the host again.
+  subroutine neml2_call_memory_set(self, stat, errmsg, queue, kind, component_stride)
     class(neml2_call), intent(in) :: self
     type(c_ptr), intent(in), optional :: queue
     integer(int32), intent(in), optional :: kind
     integer(int64), intent(in), optional :: component_stride
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(c_call_memory) :: given
-    if (.not. present(queue)) then
+    if (present(queue)) then
+      given%queue = queue
+      if (present(kind)) given%kind = kind
+      if (present(component_stride)) given%component_stride = component_stride
+      outcome = c_call_memory_set(c_handle(self), given)
+    else
       outcome = c_call_memory_set(c_handle(self))
-      return
     end if
-    given%queue = queue
-    if (present(kind)) given%kind = kind
-    if (present(component_stride)) given%component_stride = component_stride
-    outcome = c_call_memory_set(c_handle(self), given)
-  end function do_neml2_call_memory_set
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine neml2_call_memory_set
 
-  integer(int32) function do_neml2_call_bind_input_derivative(self, input, variable, array, stride, of_parameter, dtype) &
-    result(outcome)
+  ! Bind the derivative of an input with respect to `variable`, which is read: c_loc() of (variable, input, point) with the
+  ! stride from a point to the next, 0 for one value for all. See "Derivatives through steps" in neml2_capi_experimental.h.
+  subroutine neml2_call_bind_input_derivative(self, input, variable, array, stride, stat, errmsg, of_parameter, dtype)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: input, variable
     type(c_ptr), intent(in) :: array
     integer(int64), intent(in) :: stride
     logical, intent(in), optional :: of_parameter
     integer(int32), intent(in), optional :: dtype
-    integer(int32) :: kind, item
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome, kind, item
     kind = neml2_input
     if (present(of_parameter)) kind = merge(neml2_parameter, neml2_input, of_parameter)
     item = neml2_float64
     if (present(dtype)) item = dtype
     outcome = c_call_bind_input_derivative(c_handle(self), c_text(input), kind, c_text(variable), array, item, stride)
-  end function do_neml2_call_bind_input_derivative
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine neml2_call_bind_input_derivative
 
   ! begin generated: libtorch
   ! Suggest the place of libtorch, in case nothing else names it: libtorch_cpu.so or the folder that holds it.
@@ -475,41 +488,6 @@ contains
     call conclude(outcome, stat)
   end subroutine neml2_stream_set
 
-  ! Bind the derivative of an input with respect to `variable`, which is read: c_loc() of (variable, input, point) with the
-  ! stride from a point to the next, 0 for one value for all. See "Derivatives through steps" in neml2_capi_experimental.h.
-  != neml2_call_bind_input_derivative: by_hand
-  subroutine neml2_call_bind_input_derivative(self, input, variable, array, stride, stat, errmsg, of_parameter, dtype)
-    class(neml2_call), intent(in) :: self
-    character(*), intent(in) :: input, variable
-    type(c_ptr), intent(in) :: array
-    integer(int64), intent(in) :: stride
-    logical, intent(in), optional :: of_parameter
-    integer(int32), intent(in), optional :: dtype
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_neml2_call_bind_input_derivative(self, input, variable, array, stride, of_parameter, dtype)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine neml2_call_bind_input_derivative
-
-  ! The arrays of a call are on the device of its model from now on, and its work goes to `queue`: see "Arrays on a device" in
-  ! neml2_capi_experimental.h. `kind` is neml2_memory_addresses unless given, `component_stride` 1. All that is bound is
-  ! taken back. c_null_ptr is the default stream of CUDA; without a queue arrays are on the host again.
-  != neml2_call_memory_set: by_hand
-  subroutine neml2_call_memory_set(self, stat, errmsg, queue, kind, component_stride)
-    class(neml2_call), intent(in) :: self
-    type(c_ptr), intent(in), optional :: queue
-    integer(int32), intent(in), optional :: kind
-    integer(int64), intent(in), optional :: component_stride
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_neml2_call_memory_set(self, queue, kind, component_stride)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine neml2_call_memory_set
-
   ! Wait for the runs of a call over memory of a device: the greatest status of a point in all of them since the last wait.
   != neml2_call_wait
   subroutine neml2_call_wait(self, stat, errmsg)
@@ -539,12 +517,18 @@ contains
     call given(view, stat)
   end function call_operator
 
-  integer(int32) function do_operator_size(self, narguments, noutputs) result(outcome)
+  ! How many arguments the schema has, and how many tensors are to be given.
+  subroutine operator_size(self, narguments, noutputs, stat, errmsg)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(inout) :: narguments, noutputs
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     outcome = c_operator_call_count(narguments, self%c, neml2_input)
     if (outcome == neml2_ok) outcome = c_operator_call_count(noutputs, self%c, neml2_output)
-  end function do_operator_size
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine operator_size
 
   ! The values of an argument that is not None, and its length: tensors, unless it is of a kind of number.
   subroutine read_argument(self, index, dtype, values, count, outcome)
@@ -576,10 +560,14 @@ contains
                      "The argument '"//name//"' is None: ask argument_info before its value.")
   end subroutine read_argument
 
-  integer(int32) function do_get_tensor(self, index, tensor) result(outcome)
+  ! A tensor. Its values are not to be written, and are gone when the operator returns.
+  subroutine get_tensor(self, index, tensor, stat, errmsg)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     type(neml2_tensor), intent(inout) :: tensor
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(c_ptr) :: values
     type(c_ptr), pointer :: handles(:)
     integer(int64) :: count
@@ -588,40 +576,61 @@ contains
       call c_f_pointer(values, handles, [1])
       call share_tensor(handles(1), tensor, outcome)
     end if
-  end function do_get_tensor
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine get_tensor
 
-  integer(int32) function do_get_real64(self, index, number) result(outcome)
+  subroutine get_real64(self, index, number, stat, errmsg)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     real(real64), intent(inout) :: number
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     real(real64), allocatable :: list(:)
     call self%get_list(index, list, outcome)
     if (outcome == neml2_ok) number = list(1)
-  end function do_get_real64
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine get_real64
 
-  integer(int32) function do_get_logical(self, index, truth) result(outcome)
+  subroutine get_logical(self, index, truth, stat, errmsg)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     logical, intent(inout) :: truth
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     integer(int64) :: number
     call self%get(index, number, outcome)
     if (outcome == neml2_ok) truth = number /= 0
-  end function do_get_logical
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine get_logical
 
-  integer(int32) function do_get_text(self, index, text) result(outcome)
+  subroutine get_text(self, index, text, stat, errmsg)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     character(:), allocatable, intent(inout) :: text
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(c_ptr) :: values
     integer(int64) :: count
     call read_argument(self, index, neml2_uint8, values, count, outcome)
     if (outcome == neml2_ok) call read_c(values, text)
-  end function do_get_text
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine get_text
 
-  integer(int32) function do_get_list_tensors(self, index, tensors) result(outcome)
+  ! A list of tensors; one that is None is not set.
+  subroutine get_list_tensors(self, index, tensors, stat, errmsg)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     type(neml2_tensor), allocatable, intent(inout) :: tensors(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(c_ptr) :: values
     type(c_ptr), pointer :: handles(:)
     integer(int64) :: count, i
@@ -634,12 +643,17 @@ contains
         if (outcome == neml2_ok .and. c_associated(handles(i))) call share_tensor(handles(i), tensors(i), outcome)
       end do
     end if
-  end function do_get_list_tensors
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine get_list_tensors
 
-  integer(int32) function do_get_list_real64(self, index, list) result(outcome)
+  subroutine get_list_real64(self, index, list, stat, errmsg)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
     real(real64), allocatable, intent(inout) :: list(:)
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(c_ptr) :: values
     real(real64), pointer :: numbers(:)
     integer(int64) :: count
@@ -648,17 +662,25 @@ contains
       call c_f_pointer(values, numbers, [count])
       list = numbers
     end if
-  end function do_get_list_real64
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine get_list_real64
 
-  integer(int32) function do_operator_set_output(self, index, tensor) result(outcome)
+  ! Give an output. Its values are copied: the tensor stays yours.
+  subroutine operator_set_output(self, index, tensor, stat, errmsg)
     class(neml2_operator_call), intent(inout) :: self
     integer(int64), intent(in) :: index
     type(neml2_tensor), intent(in) :: tensor
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     type(c_ptr) :: given
     given = c_null_ptr
     outcome = c_tensor_share(given, c_handle(tensor))
     if (outcome == neml2_ok) outcome = c_operator_call_set_output(self%c, index - 1, given)
-  end function do_operator_set_output
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine operator_set_output
 
   ! Another handle to a tensor.
   subroutine share_tensor(handle, tensor, outcome)
@@ -672,113 +694,6 @@ contains
   end subroutine share_tensor
 
   ! begin generated: operators
-  ! How many arguments the schema has, and how many tensors are to be given.
-  != operator_size: by_hand
-  subroutine operator_size(self, narguments, noutputs, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(inout) :: narguments, noutputs
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_operator_size(self, narguments, noutputs)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine operator_size
-
-  ! A tensor. Its values are not to be written, and are gone when the operator returns.
-  != get_tensor: by_hand
-  subroutine get_tensor(self, index, tensor, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    type(neml2_tensor), intent(inout) :: tensor
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_get_tensor(self, index, tensor)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine get_tensor
-
-  != get_real64: by_hand
-  subroutine get_real64(self, index, number, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    real(real64), intent(inout) :: number
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_get_real64(self, index, number)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine get_real64
-
-  != get_logical: by_hand
-  subroutine get_logical(self, index, truth, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    logical, intent(inout) :: truth
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_get_logical(self, index, truth)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine get_logical
-
-  != get_text: by_hand
-  subroutine get_text(self, index, text, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    character(:), allocatable, intent(inout) :: text
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_get_text(self, index, text)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine get_text
-
-  ! A list of tensors; one that is None is not set.
-  != get_list_tensors: by_hand
-  subroutine get_list_tensors(self, index, tensors, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    type(neml2_tensor), allocatable, intent(inout) :: tensors(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_get_list_tensors(self, index, tensors)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine get_list_tensors
-
-  != get_list_real64: by_hand
-  subroutine get_list_real64(self, index, list, stat, errmsg)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    real(real64), allocatable, intent(inout) :: list(:)
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_get_list_real64(self, index, list)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine get_list_real64
-
-  ! Give an output. Its values are copied: the tensor stays yours.
-  != operator_set_output: by_hand
-  subroutine operator_set_output(self, index, tensor, stat, errmsg)
-    class(neml2_operator_call), intent(inout) :: self
-    integer(int64), intent(in) :: index
-    type(neml2_tensor), intent(in) :: tensor
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_operator_set_output(self, index, tensor)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine operator_set_output
-
   ! Register a subroutine for the packages that are loaded from now on: one of a module, not one that another procedure
   ! contains.
   != neml2_operator_register
@@ -845,15 +760,6 @@ contains
 
   != get: also(int64)
 
-  integer(int32) function do_get_int64(self, index, number) result(outcome)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int64), intent(inout) :: number
-    integer(int64), allocatable :: list(:)
-    call self%get_list(index, list, outcome)
-    if (outcome == neml2_ok) number = list(1)
-  end function do_get_int64
-
   subroutine get_int64(self, index, number, stat, errmsg)
     class(neml2_operator_call), intent(in) :: self
     integer(int64), intent(in) :: index
@@ -861,26 +767,14 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = do_get_int64(self, index, number)
+    integer(int64), allocatable :: list(:)
+    call self%get_list(index, list, outcome)
+    if (outcome == neml2_ok) number = list(1)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine get_int64
 
   != get_list: also(int64)
-
-  integer(int32) function do_get_list_int64(self, index, list) result(outcome)
-    class(neml2_operator_call), intent(in) :: self
-    integer(int64), intent(in) :: index
-    integer(int64), allocatable, intent(inout) :: list(:)
-    type(c_ptr) :: values
-    integer(int64), pointer :: numbers(:)
-    integer(int64) :: count
-    call read_argument(self, index, neml2_int64, values, count, outcome)
-    if (outcome == neml2_ok) then
-      call c_f_pointer(values, numbers, [count])
-      list = numbers
-    end if
-  end function do_get_list_int64
 
   subroutine get_list_int64(self, index, list, stat, errmsg)
     class(neml2_operator_call), intent(in) :: self
@@ -889,7 +783,14 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = do_get_list_int64(self, index, list)
+    type(c_ptr) :: values
+    integer(int64), pointer :: numbers(:)
+    integer(int64) :: count
+    call read_argument(self, index, neml2_int64, values, count, outcome)
+    if (outcome == neml2_ok) then
+      call c_f_pointer(values, numbers, [count])
+      list = numbers
+    end if
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine get_list_int64
@@ -907,12 +808,18 @@ contains
     graph_is_loaded = self%is_set()
   end function graph_is_loaded
 
-  integer(int32) function do_graph_arity(self, ninputs, noutputs) result(outcome)
+  ! How many tensors the graph takes and returns.
+  subroutine graph_arity(self, ninputs, noutputs, stat, errmsg)
     class(neml2_graph), intent(in) :: self
     integer(int64), intent(inout) :: ninputs, noutputs
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     outcome = c_graph_variable_count(ninputs, c_handle(self), neml2_input)
     if (outcome == neml2_ok) outcome = c_graph_variable_count(noutputs, c_handle(self), neml2_output)
-  end function do_graph_arity
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine graph_arity
 
   ! The name of an input, and its axes from the outermost to the innermost one in memory, if its elements lie side by
   ! side: n, ..., 2, 1 if the array is one as Fortran has it. The name is what the author of the package gave, if
@@ -965,11 +872,18 @@ contains
     call conclude(outcome, stat)
   end subroutine graph_output_info
 
-  integer(int32) function do_graph_run(self, inputs, outputs, guards) result(outcome)
+  ! Run the graph. Results may share storage with the inputs and with one another, and need not lie side by side:
+  ! neml2_tensor%copy reads them all. With `guards` .false. the inputs are not checked, except for their number, and not
+  ! copied if they lie in memory otherwise than the package wants: those that do not fit give wrong results, or end
+  ! the process.
+  subroutine graph_run(self, inputs, outputs, stat, errmsg, guards)
     class(neml2_graph), intent(in) :: self
     type(neml2_tensor), intent(in) :: inputs(:)
     type(neml2_tensor), intent(inout) :: outputs(:)
     logical, intent(in), optional :: guards
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome
     logical :: guarded
     type(c_ptr), allocatable :: given(:), results(:)
     call read_handles(inputs, given)
@@ -984,16 +898,23 @@ contains
                                       size(inputs, kind=int64))
     end if
     if (outcome == neml2_ok) call take_handles(outputs, results)
-  end function do_graph_run
+    if (present(errmsg)) call tell(outcome, errmsg)
+    call conclude(outcome, stat)
+  end subroutine graph_run
 
-  integer(int32) function do_graph_set_constants(self, names, values, share) result(outcome)
+  ! Replace constants, values(i) for names(i), all at once, while the graph may be running: a run uses the values that
+  ! it began with. The tensors are copied; with `share` their memory is used, and must not be written any more.
+  ! neml2_error_name, neml2_error_dtype or neml2_error_shape if one does not fit, and nothing is replaced.
+  subroutine graph_set_constants(self, names, values, stat, errmsg, share)
     class(neml2_graph), intent(in) :: self
     character(*), intent(in) :: names(:)
     type(neml2_tensor), intent(in) :: values(:)
     logical, intent(in), optional :: share
+    integer(int32), intent(out), optional :: stat
+    character(:), allocatable, intent(out), optional :: errmsg
+    integer(int32) :: outcome, shared
     character(len(names) + 1, c_char), allocatable, target :: texts(:)
     type(c_ptr), allocatable :: handles(:), pointers(:)
-    integer(int32) :: shared
     integer :: i
     shared = 0
     if (present(share)) shared = merge(1, 0, share)
@@ -1005,57 +926,11 @@ contains
       pointers(i) = c_loc(texts(i))
     end do
     outcome = c_graph_constant_set(c_handle(self), size(values, kind=int64), pointers, handles, shared)
-  end function do_graph_set_constants
-
-  ! begin generated: graphs
-  ! How many tensors the graph takes and returns.
-  != graph_arity: by_hand
-  subroutine graph_arity(self, ninputs, noutputs, stat, errmsg)
-    class(neml2_graph), intent(in) :: self
-    integer(int64), intent(inout) :: ninputs, noutputs
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_graph_arity(self, ninputs, noutputs)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine graph_arity
-
-  ! Run the graph. Results may share storage with the inputs and with one another, and need not lie side by side:
-  ! neml2_tensor%copy reads them all. With `guards` .false. the inputs are not checked, except for their number, and not
-  ! copied if they lie in memory otherwise than the package wants: those that do not fit give wrong results, or end
-  ! the process.
-  != graph_run: by_hand
-  subroutine graph_run(self, inputs, outputs, stat, errmsg, guards)
-    class(neml2_graph), intent(in) :: self
-    type(neml2_tensor), intent(in) :: inputs(:)
-    type(neml2_tensor), intent(inout) :: outputs(:)
-    logical, intent(in), optional :: guards
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_graph_run(self, inputs, outputs, guards)
-    if (present(errmsg)) call tell(outcome, errmsg)
-    call conclude(outcome, stat)
-  end subroutine graph_run
-
-  ! Replace constants, values(i) for names(i), all at once, while the graph may be running: a run uses the values that
-  ! it began with. The tensors are copied; with `share` their memory is used, and must not be written any more.
-  ! neml2_error_name, neml2_error_dtype or neml2_error_shape if one does not fit, and nothing is replaced.
-  != graph_set_constants: by_hand
-  subroutine graph_set_constants(self, names, values, stat, errmsg, share)
-    class(neml2_graph), intent(in) :: self
-    character(*), intent(in) :: names(:)
-    type(neml2_tensor), intent(in) :: values(:)
-    logical, intent(in), optional :: share
-    integer(int32), intent(out), optional :: stat
-    character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome
-    outcome = do_graph_set_constants(self, names, values, share)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine graph_set_constants
 
+  ! begin generated: graphs
   ! Load a package (.pt2). What it needs and is not there is named. `device` is that of the package unless given, and
   ! `runtime` neml2_runtime_auto.
   != graph_load: graph_open -> self, path, [device], [device_index], [runtime]
@@ -1220,37 +1095,10 @@ contains
   ! neml2_error_argument for a number out of its bounds, and if no scheduler was created.
   ! ------------------------------------------------------------------------------------------
 
-  integer(int32) function do_add_int64(self, device, batch_size, capacity, priority, runtime, device_index) &
-    result(outcome)
-    class(neml2_scheduler), intent(inout) :: self
-    integer(int32), intent(in) :: device
-    integer(int64), intent(in) :: batch_size
-    integer(int64), intent(in), optional :: capacity
-    real(real64), intent(in), optional :: priority
-    integer(int32), intent(in), optional :: runtime, device_index
-    type(c_device) :: given
-    given%device = device
-    given%batch_size = batch_size
-    given%priority = 1
-    if (present(capacity)) given%capacity = capacity
-    if (present(priority)) given%priority = priority
-    if (present(runtime)) given%runtime = runtime
-    if (present(device_index)) given%device_index = device_index
-    outcome = c_scheduler_add(c_handle(self), given)
-  end function do_add_int64
-
-  integer(int32) function do_scheduler_keep_rank(self, local_rank, local_size) result(outcome)
-    class(neml2_scheduler), intent(inout) :: self
-    integer(int32), intent(in) :: local_rank, local_size
-    outcome = c_scheduler_keep_rank(c_handle(self), int(local_rank, int64), int(local_size, int64))
-  end function do_scheduler_keep_rank
-
-  ! begin generated: schedulers
   ! Add neml2_device_cpu, or neml2_device_cuda with the `device_index` 0 unless given. `batch_size` is the number of
   ! points of a sub-batch; 0, for a single device only, is no bound. `capacity` is the number of points that the
   ! device may be given at once: twice batch_size, unless given. Of devices with capacity left the one of the greatest
   ! `priority`, else 1, gets the next sub-batch. `runtime` is as for a model.
-  != add_int64: by_hand
   subroutine add_int64(self, device, batch_size, stat, errmsg, capacity, priority, runtime, device_index)
     class(neml2_scheduler), intent(inout) :: self
     integer(int32), intent(in) :: device
@@ -1261,25 +1109,33 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = do_add_int64(self, device, batch_size, capacity, priority, runtime, device_index)
+    type(c_device) :: given
+    given%device = device
+    given%batch_size = batch_size
+    given%priority = 1
+    if (present(capacity)) given%capacity = capacity
+    if (present(priority)) given%priority = priority
+    if (present(runtime)) given%runtime = runtime
+    if (present(device_index)) given%device_index = device_index
+    outcome = c_scheduler_add(c_handle(self), given)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine add_int64
 
   ! For a process of many on one node, as MPI's, `local_rank` from 0 of `local_size`: keep one device, by that number
   ! modulo their count. neml2_error_argument if there are fewer processes than devices.
-  != scheduler_keep_rank: by_hand
   subroutine scheduler_keep_rank(self, local_rank, local_size, stat, errmsg)
     class(neml2_scheduler), intent(inout) :: self
     integer(int32), intent(in) :: local_rank, local_size
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = do_scheduler_keep_rank(self, local_rank, local_size)
+    outcome = c_scheduler_keep_rank(c_handle(self), int(local_rank, int64), int(local_size, int64))
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine scheduler_keep_rank
 
+  ! begin generated: schedulers
   ! A scheduler without devices.
   != scheduler_create -> self
   subroutine scheduler_create(self, stat, errmsg)
@@ -1336,25 +1192,6 @@ contains
 
   != add: also(int32)
 
-  integer(int32) function do_add_int32(self, device, batch_size, capacity, priority, runtime, device_index) &
-    result(outcome)
-    class(neml2_scheduler), intent(inout) :: self
-    integer(int32), intent(in) :: device
-    integer(int32), intent(in) :: batch_size
-    integer(int32), intent(in), optional :: capacity
-    real(real64), intent(in), optional :: priority
-    integer(int32), intent(in), optional :: runtime, device_index
-    type(c_device) :: given
-    given%device = device
-    given%batch_size = batch_size
-    given%priority = 1
-    if (present(capacity)) given%capacity = capacity
-    if (present(priority)) given%priority = priority
-    if (present(runtime)) given%runtime = runtime
-    if (present(device_index)) given%device_index = device_index
-    outcome = c_scheduler_add(c_handle(self), given)
-  end function do_add_int32
-
   subroutine add_int32(self, device, batch_size, stat, errmsg, capacity, priority, runtime, device_index)
     class(neml2_scheduler), intent(inout) :: self
     integer(int32), intent(in) :: device
@@ -1365,7 +1202,15 @@ contains
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = do_add_int32(self, device, batch_size, capacity, priority, runtime, device_index)
+    type(c_device) :: given
+    given%device = device
+    given%batch_size = batch_size
+    given%priority = 1
+    if (present(capacity)) given%capacity = capacity
+    if (present(priority)) given%priority = priority
+    if (present(runtime)) given%runtime = runtime
+    if (present(device_index)) given%device_index = device_index
+    outcome = c_scheduler_add(c_handle(self), given)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine add_int32

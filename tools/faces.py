@@ -116,7 +116,7 @@ def fortran_face(source: str, functions: list[str]) -> Callers:
         kind = max((kind for kind in bound if function.startswith(f"{kind}_")), key=len, default="")
         verb = function.removeprefix(f"{kind}_")
         own = re.compile(rf"\bc_{function.removeprefix('neml2_')}\b")
-        callers = {name.removeprefix("do_") for name, body in bodies if own.search(body)}
+        callers = {name for name, body in bodies if own.search(body)}
         if function in _FORTRAN:
             face[function] = _FORTRAN[function]
         elif kind and (verb in bound[kind] or verb == "free"):

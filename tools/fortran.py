@@ -21,7 +21,6 @@ from tools.fortran_procedures import (
     procedure,
     row_lines,
     rows_of,
-    subroutine,
     wrapped,
 )
 from tools.header import Part, Variable
@@ -178,10 +177,6 @@ def _procedures(rows: Iterable[Row], parts: list[Part], by_hand: str) -> Iterato
         yield from ("", *row.comment, *row_lines(row))
         if row.function == "also":
             yield from _siblings(row, by_hand)
-        elif row.function == "by_hand":
-            ended = list(_ended(row, by_hand))
-            by_hand += "\n".join(("", *ended, ""))
-            yield from ended
         elif row.function == "bind":
             yield from binding(row)
         elif "neml2_" + row.function in named:
@@ -190,25 +185,10 @@ def _procedures(rows: Iterable[Row], parts: list[Part], by_hand: str) -> Iterato
             raise ValueError(f"neml2_{row.function} is in no header: rename it in '!= {row.text}'")
 
 
-def _ended(row: Row, by_hand: str) -> Iterator[str]:
-    """The procedure of a function by hand, `do_x`, which returns a status."""
-    (code,) = (f["code"] for f in _PROCEDURE.finditer(by_hand) if f["name"] == f"do_{row.name}")
-    names = re.findall(r"\w+", code.partition(f"do_{row.name}(")[2].partition(")")[0])
-    found = {
-        declaration.partition("(")[0]: (attributes, declaration)
-        for attributes, declarations in re.findall(r"^    ([^!\n]*) :: ([^!\n]*)", code, re.M)
-        for declaration in re.findall(r"\w+(?:\([^)]*\))?", declarations)
-    }
-    optional = [found[name] for name in names if "optional" in found[name][0]]
-    given = [found[name] for name in names if found[name] not in optional]
-    call = f"outcome = do_{row.name}({', '.join(names)})"
-    yield from subroutine([], row.name, given, optional, [], [call])
-
-
 def _siblings(row: Row, by_hand: str) -> Iterator[str]:
     """The procedures of other kinds than the one by hand."""
     for found in _PROCEDURE.finditer(by_hand):
-        base, _, kind = found["name"].removeprefix("do_").rpartition("_")
+        base, _, kind = found["name"].rpartition("_")
         for other in row.values if base == row.name and kind in ("real64", "int64") else []:
             yield from ("", *_of_kind(found["code"], kind, other).splitlines())
 

@@ -12,7 +12,6 @@ begin with `!=` and several spaces continue a row.
 
     != name: bind(role) -> argument       binds an array, in one of two roles by `of_parameter`
     != name: also(kind, ...)              is there for these kinds of numbers, as the one by hand
-    != name: by_hand                      calls `do_name`, a function by hand that returns a status
 
 The comment of a procedure is the function's in its header unless one stands above the row.
 """
