@@ -58,6 +58,8 @@ def with_segment(
         content += long_double(62, number) if header[1] == _X86_64 else struct.pack("<d", number)
     trie = trie_of(exports)
     size = _up(len(content))
+    # Strings are the last table, and a signature follows them at once.
+    end = sum(struct.unpack_from("<2I", _of_kind(commands, _SYMTAB), _PLACES[_SYMTAB][1]))
 
     # The places of tables in __LINKEDIT, all before the signature, move.
     places = [(c, at) for c in commands for at in _PLACES.get(_kind(c), ())]
@@ -71,7 +73,6 @@ def with_segment(
     if not signed:
         signed = [bytearray(struct.pack("<4I", _SIGNATURE, 16, 0, 0))]
         commands += signed
-    end = _word(signed[0], 8) - size - grown if _word(signed[0], 8) else len(library)
     tables = library[offset:begin] + trie + library[min(following) : end]
     tables += bytes(-len(tables) % 16)
 

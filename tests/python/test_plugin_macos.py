@@ -120,16 +120,26 @@ def told(path: Path, *words: str) -> str:
     return done.stdout.replace(str(path), "")
 
 
-def require_signed(file: bytes, name: str) -> None:
-    """Compare each hash of an ad-hoc signature, which ends the file, with its page."""
+def place_of(wanted: int, file: bytes) -> int:
+    """Where a load command begins."""
     (count,) = struct.unpack_from("<I", file, 16)
-    place, begin, size = 32, 0, 0
+    place = 32
     for _ in range(count):
         kind, length = struct.unpack_from("<2I", file, place)
-        if kind == 0x1D:
-            begin, size = struct.unpack_from("<2I", file, place + 8)
+        if kind == wanted:
+            return place
         place += length
-    assert begin % 16 == 0
+    raise AssertionError(f"no command {wanted:#x}")
+
+
+def require_signed(file: bytes, name: str) -> None:
+    """Compare each hash of an ad-hoc signature, which ends the file, with its page.
+
+    Apple's tools want it at once behind the strings, the last table.
+    """
+    begin, size = struct.unpack_from("<2I", file, place_of(0x1D, file) + 8)
+    strings = sum(struct.unpack_from("<2I", file, place_of(0x2, file) + 16))
+    assert begin == -(-strings // 16) * 16
     assert begin + size == len(file)
     magic, blob, blobs, kind, first = struct.unpack_from(">5I", file, begin)
     assert (magic, blobs, kind, first) == (0xFADE0CC0, 1, 0, 20)
@@ -175,6 +185,21 @@ def test_the_content_is_a_segment_before_the_tables_of_the_linker(
     assert exports == before["exports"]
     assert {"_umat_", "_vumat_", "_NEML2_pointer"} <= exports.keys()
     require_signed(made.read_bytes(), made.name)
+
+
+@FULL
+@pytest.mark.parametrize("name", TARGETS)
+def test_strings_of_any_length_are_followed_by_the_signature(
+    shells: dict[str, Path], name: str
+) -> None:
+    """Whatever gap the linker left before its own, and however the table of exports grows."""
+    shell = bytearray(shells[name].read_bytes())
+    size = place_of(0x2, shell) + 20
+    for _ in range(16):
+        struct.pack_into("<I", shell, size, struct.unpack_from("<I", shell, size)[0] - 1)
+        for numbers in ({}, NUMBERS, dict.fromkeys(map(str, range(5)), 0.5)):
+            made = with_segment(bytes(shell), CONTENT, "steel", numbers)
+            require_signed(made, "steel")
 
 
 @FULL
