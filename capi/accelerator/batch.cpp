@@ -172,6 +172,7 @@ void run_law(graph::DeviceQueue& queue, std::int64_t points, const LawMemory& me
            of(memory.norms),
            of(memory.summary),
            of(memory.until),
+           of(memory.derivatives),
 #define NEML2_CRITERION(type, name, initial, meaning) of(settings.name),
 #include "neml2_capi/header/text/criteria.inc"
 #undef NEML2_CRITERION

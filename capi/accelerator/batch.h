@@ -50,6 +50,7 @@ struct LawMemory {
   std::uint64_t tangent /* or 0 */, reports, norms /* or 0 */;
   std::uint64_t summary = 0;  // and until when a step is evaluated: see kernels.h
   std::int64_t until = 0;
+  std::int64_t derivatives = -1;  // a bit for each input, and behind them each parameter, that the tangent is by
 };
 void run_law(graph::DeviceQueue& queue, std::int64_t points, const LawMemory& memory, const newton::Settings& settings);
 

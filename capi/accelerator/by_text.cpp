@@ -46,7 +46,7 @@ std::string text_of(const model::Model& model, Sizes& sizes, const graph::Driver
            join("The artifact has no kernels in the language of the device",
                 by_parameters ? " that derive with respect to parameters" : "", ": there is no ", place.string()));
   const std::string expected =
-      join("// neml2_capi 4: ", sizes.inputs, " inputs, ", sizes.parameters, " parameters, ", sizes.outputs,
+      join("// neml2_capi 5: ", sizes.inputs, " inputs, ", sizes.parameters, " parameters, ", sizes.outputs,
            " outputs, ", name_of(sizes.real), ", metadata ", archive::crc32(archive::read(metadata.file).value_or("")));
   const std::string_view first = std::string_view(*text).substr(0, text->find('\n'));
   std::string_view rest = first.starts_with(expected) ? first.substr(expected.size()) : "?";

@@ -285,7 +285,8 @@ DeviceCall::Run DeviceCall::prepare(const model::Bindings& bindings, const model
                       .tangent = with_tangent ? tangent_.memory->handle() : 0,
                       .reports = reports_.memory->handle(),
                       .norms = has_norms(bindings) ? norms_.memory->handle() : 0,
-                      .summary = summary_.memory->handle()};
+                      .summary = summary_.memory->handle(),
+                      .derivatives = derivatives_of(request, bindings)};
   return {size, vary, law, by_parameters ? *by_parameters_ : *queue_, snapshot.options.newton()};
 }
 

@@ -61,7 +61,7 @@ def _first_line(model: Model, root: Path) -> str:
     inputs, parameters, outputs = map(_size, (model.inputs, model.parameters, model.outputs))
     checksum = zlib.crc32((root / "metadata.json").read_bytes())
     return (
-        f"// neml2_capi 4: {inputs} inputs, {parameters} parameters, {outputs} outputs, "
+        f"// neml2_capi 5: {inputs} inputs, {parameters} parameters, {outputs} outputs, "
         f"{model.dtype}, metadata {checksum}{', together' if together(model) else ''}"
     )
 

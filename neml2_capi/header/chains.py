@@ -178,6 +178,7 @@ class Chains:
                     links.system.newton_step.prepare(text)
             text.line("UNROLLED")
             text.begin(f"for (int column = 0; column < {self._total}; column += band)")
+            text.line(f"if ({self._wants_none('column', 'band')}) continue;")
             for links in self._passed:
                 self._pass(links, False)
         zeros = []
@@ -185,9 +186,12 @@ class Chains:
             at = rows[block.output] * width + self._walk.column(block.input)[0]
             to = f"tangent + {at} * stride" if at else "tangent"
             size, rest = f"{block.rows}, {block.columns}", f"{width}, failed, {to}, stride"
+            wanted = f"if ({self._walk.wants(block.input)})"
             if not block.at:
-                zeros.append(f"write_zeros({size}, {rest});")
-            elif self._passed is not None:
+                zeros.append(f"{wanted} write_zeros({size}, {rest});")
+                continue
+            text.begin(wanted)
+            if self._passed is not None:
                 first = self._columns[block.input]
                 band = f"{self._pointer(block.at)}, band, {size}, {first} - column"
                 text.line(f"bad = bad | write_band({band}, {rest});")
@@ -195,11 +199,21 @@ class Chains:
                 values = f"{block.at.pointer}, {block.stride}, {size}"
                 text.line(f"bad = bad | block_is_not_finite({values});")
                 text.line(f"write({values}, {rest});")
+            text.end()
         if self._passed is not None:
             text.end()
         for line in zeros:
             text.line(line)
         text.end()
+
+    def _wants_none(self, column: str, count: str) -> str:
+        """The condition of so many columns of which none is wanted."""
+        wanted = []
+        for key, first in self._columns.items():
+            end = first + self._walk.column(key)[1]
+            within = f"{column} < {end} && {first} < {column} + {count}"
+            wanted.append(f"({self._walk.wants(key)} && {within})")
+        return f"!({' || '.join(wanted)})"
 
     def _write_columns(self, columns: Columns, rows: dict[str, int], width: int) -> None:
         """Writes each column of derivatives of the last system as it is found, without care."""
@@ -208,6 +222,7 @@ class Chains:
         step.prepare(text)
         for given in self._columns:
             first_of, components = self._walk.column(given)
+            text.begin(f"if ({self._walk.wants(given)})")
             if system.size * self._total <= _UNROLLED:
                 text.line("UNROLLED")
             text.begin(f"for (int c = 0; c < {components}; ++c)")
@@ -233,6 +248,7 @@ class Chains:
                     size = f"1, {part.size}, 1, {width}, failed, {to}, stride"
                     text.line(f"bad = bad | are_not_finite({column.pointer}, {part.size});")
                     text.line(f"write({column.pointer}, {size});")
+            text.end()
             text.end()
         text.end()
 
@@ -346,6 +362,8 @@ class Chains:
         text.line("trusted = 0 == 0;")
         text.line("ROLLED")
         text.begin(f"for (int k = 0; k < {count}; ++k)")
+        if self._passed is None:
+            text.line(f"if ({self._wants_none('k', '1')}) continue;")
         text.line(f"{rows} {system.r.array}[i] = {column};")
         step.call(text)
         text.line(f"trusted = {step.outputs[-1].element(0)} == 1;")

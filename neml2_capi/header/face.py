@@ -14,6 +14,7 @@ from neml2_capi.engine.description import point_shape
 from neml2_capi.header.bounds import SETTING, fails_by_setting
 from neml2_capi.header.languages import OF_CPP, in_cpp, in_opencl
 from neml2_capi.header.law import TEXT, Law
+from neml2_capi.header.walk import DERIVATIVES
 from neml2_capi.kernels.emit import Names, number
 
 
@@ -131,6 +132,8 @@ class Face:
         wolfe = str(int(options["ls_type"] == "STRONG_WOLFE"))
         for type_, name, meaning in CRITERIA:
             yield type_, name, of(name, type_), meaning
+        if self.law.derives:
+            yield "int64_t", DERIVATIVES, "-1", "a bit for each input to derive by; -1: all"
         if fails_by_setting(self.law.bounds):
             fails = str(int(options["bounds"] == "fail"))
             yield "int", SETTING, fails, "whether points beyond bounds of validity fail"
@@ -164,7 +167,7 @@ def cpp(face: Face) -> str:
     common = {
         **face.common(),
         "given": _GIVEN,
-        "rules": "\n".join(f"  rules.{name} = {name};" for _, name, _ in CRITERIA),
+        "rules": "\n".join(f"  rules.{name} = {name};" for name in _arguments(face)),
     }
     return Template(_text("law.hpp")).substitute(
         common,
@@ -212,7 +215,7 @@ _ONE_BY_ONE = "__attribute__((intel_vec_len_hint(1)))\n"
 def opencl(face: Face) -> str:
     """The law as OpenCL C."""
     is_cut = any(system.is_cut for system in face.law.systems)
-    given = [name for _, name, _ in CRITERIA]
+    given = _arguments(face)
     rules = [f"  rules.{n} = {n if n in given else v};" for _, n, v, _ in face.settings()]
     settings = [(t.replace("int64_t", "long"), n, c) for t, n, _, c in face.settings()]
     common = {
@@ -313,6 +316,12 @@ def _kernel(face: Face, packed: str, common: Mapping[str, object], words: Mappin
             f"                  {a}, {a}_first, {a}_point, {a}_column" for a in reads
         ).lstrip(),
     )
+
+
+def _arguments(face: Face) -> list[str]:
+    """Settings that are arguments of the kernel, by their names."""
+    known = [name for _, name, _ in CRITERIA]
+    return [*known, DERIVATIVES] if face.arrays and face.law.derives else known
 
 
 def _text(name: str) -> str:

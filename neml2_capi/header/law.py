@@ -193,7 +193,8 @@ def _refusal(walk: Walk, blocks: list[Block], sizes: list[int], by_setting: bool
         for block in blocks:
             at = _rows(walk)[block.output] * walk.width + walk.column(block.input)[0]
             to = f"tangent + {at} * stride"
-            text.line(f"write_zeros({block.rows}, {block.columns}, {walk.width}, 1, {to}, stride);")
+            zeros = f"write_zeros({block.rows}, {block.columns}, {walk.width}, 1, {to}, stride);"
+            text.line(f"if ({walk.wants(block.input)}) {zeros}")
         text.end()
     text.line("*told = new_report(out_of_bounds);")
     text.line("told->suggested_cut = beyond == 1 ? 0.5 : 1.0;")

@@ -17,6 +17,9 @@ from neml2_capi.header.statements import Place, Statements
 from neml2_capi.kernels.folder import KernelError
 from neml2_capi.model.model import Model
 
+#: The setting that has a bit for each input, and behind them each parameter, to derive by.
+DERIVATIVES = "derivatives"
+
 
 class Walk:
     """Statements for the values of a model, and for the derivatives of its segments.
@@ -63,6 +66,11 @@ class Walk:
             inputs = sum(given.components for given in self.inputs.values())
             return inputs + place.offset, place.components
         return self.inputs[key].offset, self.inputs[key].components
+
+    def wants(self, key: Key) -> str:
+        """The condition of what derives with respect to an input or a parameter."""
+        names = [*self.inputs, *(Promoted(name) for name in self.parameters)]
+        return f"((rules.{DERIVATIVES} >> {min(names.index(key), 63)}) & 1) != 0"
 
     def value(self, name: str) -> Place:
         if name not in self.values:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from opencl_queue import Context, Queue
 from states import repeated, state_of
-from test_opencl import cache_of_pocl, caches, hooke, resident, strains, with_text  # noqa: F401
+from test_opencl import HOOKE, cache_of_pocl, caches, hooke, resident, strains, with_text  # noqa: F401
 from test_opencl_models import on_device, opened, written
 
 from neml2_capi import FatalError, Model
@@ -129,6 +129,27 @@ def test_no_kernel_but_that_of_the_law_touches_values(
     assert [text.partition(": ")[2] for text in told] == [
         f"{POINTS} points put {count} kernels into the queue" for count in (2, 4)
     ]
+
+
+def test_the_law_is_told_by_which_inputs_to_derive(
+    tmp_path: Path, context: Context, index: int
+) -> None:
+    """Of a block by the first input the first bit; of a product with tangents all bits."""
+    begin = HOOKE.index("(i == j ?")
+    text = HOOKE[:begin] + "derivatives;" + HOOKE[HOOKE.index("\n", begin) :]
+    root = with_text(tmp_path / "told", text)
+    model, queue = on_device(root, "float64", f"opencl:{index}"), context.queue()
+    call, strain = Call(model, queue), strains(POINTS)
+    call.bind(lib.NEML2_INPUT, "strain", queue.buffer(strain), 6)
+    block, product = (queue.buffer(np.zeros((POINTS, size))) for size in (36, 6))
+    call.derivative(block, 36)
+    call.run(POINTS)
+    np.testing.assert_array_equal(queue.values(block, np.zeros((POINTS, 36))), 1.0)
+    call.bind(lib.NEML2_TANGENT, "strain", queue.buffer(np.ones((POINTS, 6))), 6)
+    call.bind(lib.NEML2_JVP, "stress", product, 6)
+    call.run(POINTS)
+    np.testing.assert_array_equal(queue.values(product, np.zeros((POINTS, 6))), -6.0)
+    assert call.wait() == 0
 
 
 @pytest.mark.parametrize("layout", ["rows", "columns"])

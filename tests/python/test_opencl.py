@@ -26,7 +26,7 @@ HOOKE = """
 kernel void neml2_law(long points, global const double *in, long first, long point, long across,
     global const double *E, long first_of_E, long point_of_E, long across_of_E,
     global double *out, long first_out, long point_out, long across_out, global double *tangent,
-    global int *reports, global double *norms, global const int *summary, long until,
+    global int *reports, global double *norms, global const int *summary, long until, long derivatives,
     double atol, double rtol, double divtol, long miters) {
   const long p = get_global_id(0);
   if (p >= points || (summary && summary[0] < until)) return;
@@ -62,7 +62,7 @@ def with_text(root: Path, text: str = HOOKE, line: str = "") -> Path:
     """An artifact of elasticity, with this text for devices."""
     shutil.copytree(PREBUILT / "elasticity", root)
     checksum = zlib.crc32((root / "metadata.json").read_bytes())
-    told = f"// neml2_capi 4: 6 inputs, 1 parameters, 6 outputs, float64, metadata {checksum}"
+    told = f"// neml2_capi 5: 6 inputs, 1 parameters, 6 outputs, float64, metadata {checksum}"
     (root / "kernels/float64/device.cl").write_text(f"{line or told}\n{text}")
     return root
 
@@ -166,7 +166,7 @@ def test_an_artifact_without_a_text_names_the_command(tmp_path: Path) -> None:
 
 
 def test_a_text_of_another_model_is_refused(tmp_path: Path) -> None:
-    line = "// neml2_capi 4: 7 inputs, 1 parameters, 6 outputs, float64, metadata 1"
+    line = "// neml2_capi 5: 7 inputs, 1 parameters, 6 outputs, float64, metadata 1"
     root = with_text(tmp_path / "artifact", line=line)
     with pytest.raises(FatalError, match="are not of this model: the first line is not"):
         Model(root, device="opencl")

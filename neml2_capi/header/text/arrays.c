@@ -30,11 +30,12 @@ $close
 /* One work item for each point. Each array comes with the elements to its first point, between points, and between
    components; one of the outputs may be null. `tangent` is [component][point], or null; `reports` is [2][point], status and
    iterations; `norms` is [2][point], the norm of the residual and the suggested cut, or null. Nothing is done if summary[0]
-   is less than `until`. Outputs of points that failed are left as they are; without `summary` they are NaN. */
+   is less than `until`. `derivatives` has a bit for each input, and behind them each parameter, to derive by. Outputs of points that failed are left as they are; without `summary` they are NaN. */
 ${attributes}$entry void neml2_law(long points, $arrays,
                 $global $real *tangent, $global int *reports, $global double *norms, $global const int *summary, long until,
-                $given) {
+                long derivatives, $given) {
   const long i = $item;
+  (void)derivatives;
   if (i >= points || (summary && summary[0] < until)) return;
   ${of}settings rules;
 $rules

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from header_hosts import WARNINGS, built, evaluated, opened, points_of, text_of
 from kernel_setup import require_compiler, with_kernels
+from states import repeated, state_of
 
 from neml2_capi import examples
 from neml2_capi.cli.commands import neml2_capi as command
@@ -84,6 +85,60 @@ def test_two_laws_of_one_name_are_in_one_program(tmp_path: Path) -> None:
     words = [require_compiler("g++"), *WARNINGS, *map(str, sources), str(tmp_path / "main.cpp")]
     subprocess.run([*words, "-o", str(program)], check=True)
     assert subprocess.run([program]).returncode == 2  # a step of no time does not converge
+
+
+#: Derives by one input after the other, over numbers that no derivative is.
+_BY_ONE = """
+#include <cstdio>
+#include <cstring>
+
+int main() {
+  const double given[] = {GIVEN};
+  const int first[] = {FIRST};
+  law::inputs in;
+  std::memcpy(&in, given, sizeof in);
+  law::outputs out;
+  law::tangent all, none;
+  for (double &value : none.values) value = 77.0;
+  all = none;
+  law::settings rules;
+  if (law::update(in, out, &all, law::parameters(), rules).status != 0) return 1;
+  for (int n = 0; first[n] < law::tangent::columns; ++n) {
+    law::tangent some = none;
+    rules.derivatives = 1LL << n;
+    if (law::update(in, out, &some, law::parameters(), rules).status != 0) return 2;
+    for (int i = 0; i < law::tangent::rows; ++i)
+      for (int j = 0; j < law::tangent::columns; ++j) {
+        const int at = i * law::tangent::columns + j, of_this = first[n] <= j && j < first[n + 1];
+        const double expected = of_this ? all.values[at] : none.values[at];
+        if (some.values[at] != expected) return std::printf("%d %d %d\\n", n, i, j);
+      }
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("elasticity", id="one forward segment"),
+        pytest.param("isotropic_hardening", id="columns of the last system"),
+        pytest.param("radial_return", id="bands of columns"),
+        pytest.param("gmres", id="columns at once"),
+        pytest.param("crystal", id="a crystal", marks=pytest.mark.full("g++ compiles its law")),
+    ],
+)
+def test_a_host_says_by_which_inputs_to_derive(name: str, tmp_path: Path) -> None:
+    model = opened(name)
+    given = [np.ravel(value) for value in repeated(state_of(name, model), 1).values()]
+    first = np.cumsum([0, *(value.size for value in given)])
+    program = _BY_ONE.replace("GIVEN", ", ".join(repr(float(x)) for x in np.concatenate(given)))
+    program = program.replace("FIRST", ", ".join(map(str, first)))
+    text, file = text_of(model), tmp_path / "program"
+    words = [require_compiler("g++"), *WARNINGS, str(written(tmp_path, text, program))]
+    subprocess.run([*words, "-o", str(file)], check=True)
+    done = subprocess.run([file], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_opencl_is_understood_by_clang(tmp_path: Path) -> None:
