@@ -254,17 +254,23 @@ def test_a_wheel_that_breaks_its_tag_is_not_written(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.fixture(scope="module")
+def clones(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two clones, each with a cache of its own, which what wheels have in common is built in."""
+    folder = tmp_path_factory.mktemp("clones")
+    for name in ("one", "another one"):
+        subprocess.run(["git", "clone", "-q", ROOT, folder / name], check=True)
+    return sorted(folder.iterdir())
+
+
 @pytest.mark.everything("cross-compiles the library twice")
 @pytest.mark.parametrize("tag", ["manylinux_2_17_x86_64", *ELSEWHERE])
-def test_two_clones_give_the_same_bytes(tag: str, tmp_path: Path) -> None:
+def test_two_clones_give_the_same_bytes(tag: str, clones: list[Path]) -> None:
     found = set()
-    for clone in ("one", "another"):
-        subprocess.run(["git", "clone", "-q", ROOT, tmp_path / clone], check=True)
-        cache = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / f"cache of {clone}")}
+    for clone in clones:
+        cache = {**os.environ, "XDG_CACHE_HOME": f"{clone}.cache"}
         command = ["python3", "build.py", "wheel", "--platform", tag]
-        done = subprocess.run(
-            command, cwd=tmp_path / clone, env=cache, capture_output=True, text=True
-        )
+        done = subprocess.run(command, cwd=clone, env=cache, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
         found.add(done.stdout.splitlines()[-1].split()[0])
     assert len(found) == 1
