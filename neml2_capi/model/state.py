@@ -11,7 +11,7 @@ import numpy as np
 
 from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.kinds import alike
-from neml2_capi._ffi.labels import Array, Label
+from neml2_capi._ffi.labels import Array, Label, common_batch
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Tensor, carries_gradient, host_array, is_torch
 from neml2_capi._ffi.variables import Variable
@@ -108,10 +108,11 @@ class State:
         Raises
         ------
         FatalError
-            An output that becomes history is missing, or inputs() was not called. Nothing changed.
+            An output that becomes history is missing or is no value of it, or inputs() was not
+            called. Nothing changed.
         """
         check_mapping("outputs", outputs)
-        values = {}
+        values, batches = {}, []
         for history in self._carried:
             name = history.output or history.current or ""
             newer = f"{name}~{history.age - 1}"
@@ -119,6 +120,9 @@ class State:
             if history.age > 1:
                 values[history.input] = self._values[newer]
             elif name in source:
+                label = Label("output" if history.output else "input", name)
+                batch = _batch(source[name], label, self._inputs[history.input])
+                batches.append((label, batch))
                 values[history.input] = _kept(source[name])
             else:
                 where = "outputs" if history.output else "what inputs() was given"
@@ -127,6 +131,7 @@ class State:
                     lib.NEML2_ERROR_MISSING,
                     name,
                 )
+        common_batch(batches)
         self._values = values
 
     def arrays(self) -> dict[str, Array]:
@@ -224,6 +229,13 @@ def _initial(name: str, value: Any, zeros: Array) -> Any:
 def _shape(point: tuple[int, ...]) -> str:
     """As documents write it: (*B, 6) for a tensor, (*B,) for a number."""
     return f"(*B, {', '.join(map(str, point))})" if point else "(*B,)"
+
+
+def _batch(value: Any, label: Label, variable: Variable) -> tuple[int, ...]:
+    """The batch axes of a value; FatalError if no step could take it."""
+    if isinstance(value, np.ndarray) or not hasattr(value, "shape"):
+        value = host_array(value, label, variable.dtype)
+    return label.batch_of(np.shape(value), variable.point_shape)
 
 
 def _kept(value: Any) -> Any:

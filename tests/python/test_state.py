@@ -135,6 +135,31 @@ def test_nothing_advances_without_its_inputs(model: Model) -> None:
     assert not state["stress"].any()
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"stress": np.zeros((3, 5))}, r"output 'stress' has the shape \(3, 5\); expected batch"),
+        ({"stress": np.zeros((2, 6))}, r"output 'stress' has the batch \(2,\), which does not"),
+        ({"stress": "none"}, "output 'stress' has the element type"),
+        ({"stress": None}, "output 'stress' has the element type"),
+        ({"X1": np.zeros((3, 6), complex)}, r"output 'X1' .* pass its real part"),
+        (
+            {"X1": np.ma.masked_array(np.zeros((3, 6)), True)},
+            "output 'X1' is masked: fill it first",
+        ),
+    ],
+)
+def test_a_state_keeps_only_what_a_step_can_take(
+    model: Model, change: dict[str, Any], message: str
+) -> None:
+    state = model.state(3)
+    outputs = model.forward(state.inputs(strain=strain_at(1.0, 3), t=1.0))
+    with pytest.raises(FatalError, match=message):
+        state.advance(outputs | change)
+    assert not state["stress"].any()
+    state.advance(outputs)
+
+
 def test_a_model_is_a_function_and_has_its_parameters() -> None:
     model = Model(examples.path("elasticity"))
     stress = model(strain=DIRECTION)["stress"]
