@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from numbers import Real
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -26,10 +26,14 @@ def check_is_model(model: object) -> None:
         )
 
 
+def is_number(value: object) -> TypeGuard[float]:
+    """Tell whether it is a real number; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
 def check_fraction(name: str, value: Any) -> None:
     """FatalError unless it is above 0 and at most 1."""
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not 0 < value <= 1:
+    if not is_number(value) or not 0 < value <= 1:
         raise wrong(f"{name}, a fraction of a step,", f"must be above 0 and at most 1; got {value}")
 
 

@@ -7,6 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from neml2_capi.driver.arguments import is_number, wrong
+from neml2_capi.fit.columns import column
+
 Array = NDArray[np.float64]
 #: A last cycle is whole if its second half covers this share of its first.
 _WHOLE = 0.9
@@ -26,12 +29,14 @@ def reversals(signal: ArrayLike, smallest: float = 0.01) -> NDArray[np.int64]:
     Returns
     -------
     array (m,) of int
-        Rows, increasing.
+        Rows, increasing; none of a signal without rows.
     """
-    values = np.asarray(signal, float)
+    if not is_number(smallest) or not 0 <= smallest < 1:
+        raise wrong("smallest", f"must be a share of the range, from 0 to 1; got {smallest!r}")
+    values = column("signal", "that was given", signal)
     rows = np.flatnonzero(np.isfinite(values))
     if not len(rows):
-        return np.array([len(values) - 1])
+        return np.arange(len(values))[-1:]
     least = smallest * np.ptp(values[rows])
     lowest = highest = extreme = int(rows[0])
     direction, turns = 0, []
@@ -84,21 +89,27 @@ def cycles(strain: ArrayLike, stress: ArrayLike, control: str = "strain") -> lis
     list of Cycle
         From each reversal to the next but one; the virgin loading is none, nor is a last cycle
         whose second half covers less than nine tenths of its first: the test ended within it.
+        What is missing, NaN, is left out of its loop.
     """
-    eps, sigma = np.asarray(strain, float), np.asarray(stress, float)
+    if control not in ("strain", "stress"):
+        raise wrong("control", f"must be 'strain' or 'stress'; got {control!r}")
+    eps = column("strain", "that was given", strain)
+    sigma = column("stress", "that was given", stress)
+    if eps.shape != sigma.shape:
+        raise wrong("strain", f"has {len(eps)} rows, and stress {len(sigma)}; expected as many")
     signal, response = (eps, sigma) if control == "strain" else (sigma, eps)
     turns, found = reversals(signal), []
     for first, middle, last in zip(turns[:-2:2], turns[1::2], turns[2::2], strict=False):
         back, forth = np.abs(np.diff(signal[[first, middle, last]]))
         if last == turns[-1] and forth < _WHOLE * back:
             break
-        part = response[first : last + 1]
+        part, loop = response[first : last + 1], np.stack([eps, sigma])[:, first : last + 1]
         if not np.isfinite(part).any():
             continue
         highest = first + int(np.nanargmax(part))
         lowest = first + int(np.nanargmin(part))
         high, low = float(response[highest]), float(response[lowest])
-        x, y = eps[first : last + 1], sigma[first : last + 1]
+        x, y = loop[:, np.isfinite(loop).all(axis=0)]
         area = abs(float(np.sum(np.diff(x) * (y[1:] + y[:-1]) / 2)))
         found.append(
             Cycle(

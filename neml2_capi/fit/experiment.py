@@ -11,20 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neml2_capi.driver.arguments import check_text, wrong
+from neml2_capi.driver.arguments import check_text, is_number, wrong
 from neml2_capi.fit import cycles
+from neml2_capi.fit.columns import components, keyed, rowwise, times
 from neml2_capi.fit.tables import read_csv, read_frame
 
 Array = NDArray[np.float64]
 
 #: What residuals are made of.
 LOSSES = ("values", "curve", "peaks", "ratcheting")
-#: The test is pulled along x, if components are not named.
-_ALONG = "xx"
 #: More than any strain of a law of small strains: it is in percent.
 _LARGEST_STRAIN = 0.4
-#: What a row takes of the mean step if a rate is given and the prescribed value has not changed.
-_REST = 1e-3
 
 
 @dataclass(frozen=True)
@@ -117,13 +114,18 @@ class Experiment:
         check_text("name", name)
         if control not in ("strain", "stress"):
             raise wrong("control", f"of {name!r} must be 'strain' or 'stress'; got {control!r}")
-        wanted = (loss,) if isinstance(loss, str) else tuple(loss)
+        wanted = tuple(loss) if isinstance(loss, list | tuple) else (loss,)
         if not wanted:
             raise wrong("loss", f"of {name!r} is empty; expected one of {', '.join(LOSSES)}")
         for each in wanted:
             if each not in LOSSES:
                 raise wrong("loss", f"of {name!r} must be of {', '.join(LOSSES)}; got {each!r}")
-        strains, stresses = _components(name, "strain", strain), _components(name, "stress", stress)
+            if wanted.count(each) > 1:
+                raise wrong("loss", f"of {name!r} has {each!r} twice; say weight = 2 instead")
+        for argument, mapping in (("forces", forces), ("labels", labels)):
+            if mapping is not None and not isinstance(mapping, Mapping):
+                raise wrong(argument, f"of {name!r} must be a mapping of names; got {mapping!r}")
+        strains, stresses = components(name, "strain", strain), components(name, "stress", stress)
         prescribed = strains if control == "strain" else stresses
         measured = stresses if control == "strain" else strains
         if not prescribed or not measured:
@@ -131,30 +133,42 @@ class Experiment:
                 "strain" if not strains else "stress",
                 f"of {name!r} is missing: one is prescribed, and the other was measured",
             )
+        for part in measured:
+            if part not in prescribed and (control == "strain" or "curve" in wanted):
+                raise wrong(
+                    "stress" if control == "strain" else "loss",
+                    f"{part} of {name!r} was measured, and no strain {part} is prescribed: it "
+                    "vanishes in the model"
+                    if control == "strain"
+                    else f"of {name!r} has 'curve', stress over strain, and there is no stress "
+                    f"{part}: say 'values'",
+                )
         first = next(iter(prescribed.values()))
-        times = _times(name, t, rate, first)
+        time = times(name, t, rate, first)
         for kind, values in (("strain", strains), ("stress", stresses)):
             for part, value in values.items():
-                if value.shape != times.shape:
+                if value.shape != time.shape:
                     raise wrong(
                         kind,
                         f"{part} of {name!r} has the shape {value.shape}; expected "
-                        f"{times.shape}, as many values as the test has rows",
+                        f"{time.shape}, as many values as the test has rows",
                     )
-        rows = np.isfinite(times) & np.all([np.isfinite(v) for v in prescribed.values()], axis=0)
-        columns = {"t": times, **_keyed("strain", strains), **_keyed("stress", stresses)}
+        rows = np.isfinite(time) & np.all([np.isfinite(v) for v in prescribed.values()], axis=0)
+        columns = {"t": time, **keyed("strain", strains), **keyed("stress", stresses)}
         kept = {key: value[rows] for key, value in columns.items()}
         others = {
-            key: _rowwise("forces", f"{key} of {name!r}", value, rows)
+            key: rowwise("forces", f"{key} of {name!r}", value, rows)
             for key, value in (forces or {}).items()
         }
         scatter = None
         if deviation is not None:
-            scatter = _rowwise("deviation", f"of {name!r}", deviation, rows)
+            scatter = rowwise("deviation", f"of {name!r}", deviation, rows)
             if not np.all(np.asarray(scatter) > 0):
                 raise wrong("deviation", f"of {name!r} must be above 0; got {np.min(scatter):g}")
-        if not 0 <= weight < np.inf:
-            raise wrong("weight", f"of {name!r} must be a finite number, 0 at least; got {weight}")
+        if not is_number(weight) or not 0 <= weight < np.inf:
+            raise wrong(
+                "weight", f"of {name!r} must be a finite number, 0 at least; got {weight!r}"
+            )
         if len(kept["t"]) == 0:
             raise wrong(control, f"of {name!r} has no number at all")
         starts = [kept[f"{control}.{part}"][0] for part in prescribed]
@@ -287,70 +301,6 @@ class Experiment:
     def reversals(self) -> NDArray[np.int64]:
         """The rows at which the first prescribed component turns, with the last row."""
         return cycles.reversals(next(iter(self.prescribed.values())))
-
-
-def _components(name: str, kind: str, given: Any) -> dict[str, Array]:
-    if given is None:
-        return {}
-    parts = given if isinstance(given, Mapping) else {_ALONG: given}
-    found = {}
-    for part, value in parts.items():
-        found[part] = _numbers(kind, f"{part} of {name!r}", value)
-        if found[part].ndim != 1:
-            raise wrong(
-                kind, f"{part} of {name!r} has the shape {found[part].shape}; expected (n,)"
-            )
-    return found
-
-
-def _numbers(kind: str, whose: str, given: Any) -> Array:
-    """A copy of real numbers; NaN is one that was not seen."""
-    if np.iscomplexobj(given):
-        raise wrong(kind, f"{whose} has complex numbers; expected real ones")
-    try:
-        found = np.array(given, float)
-    except (TypeError, ValueError) as error:
-        raise wrong(kind, f"{whose} has what is no number: {error}") from None
-    if np.isinf(found).any():
-        row = f" in row {int(np.isinf(found).argmax())}" if found.ndim == 1 else ""
-        raise wrong(kind, f"{whose} is infinite{row}; expected numbers, or NaN if it was not seen")
-    return found
-
-
-def _keyed(kind: str, parts: Mapping[str, Array]) -> dict[str, Array]:
-    return {f"{kind}.{part}": value for part, value in parts.items()}
-
-
-def _times(name: str, given: Any, rate: float | None, first: Array) -> Array:
-    if given is not None:
-        if rate is not None:
-            raise wrong("rate", f"of {name!r} is given beside times; expected one of them")
-        return _numbers("t", f"of {name!r}", given)
-    if rate is None:
-        return np.arange(float(len(first)))
-    if not rate > 0:
-        raise wrong("rate", f"of {name!r} must be above 0; got {rate}")
-    known = np.isfinite(first)
-    steps = np.abs(np.diff(first[known], prepend=0.0))
-    moved = steps > 0
-    if moved.any():
-        steps[1:][~moved[1:]] = _REST * steps[moved].mean()
-    times = np.full(first.shape, np.nan)
-    times[known] = np.cumsum(steps) / rate
-    return times
-
-
-def _rowwise(kind: str, whose: str, given: Any, rows: NDArray[np.bool_]) -> Any:
-    """One finite number, or those of the rows that count."""
-    array = _numbers(kind, whose, given)
-    if array.shape not in ((), rows.shape):
-        raise wrong(
-            kind, f"{whose} has the shape {array.shape}; expected one number, or {rows.shape}"
-        )
-    found = array[rows] if array.ndim else float(array)
-    if not np.isfinite(found).all():
-        raise wrong(kind, f"{whose} has NaN in a row that counts; expected numbers")
-    return found
 
 
 def _from_zero(

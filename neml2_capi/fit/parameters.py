@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neml2_capi._ffi.errors import unknown_name
-from neml2_capi.driver.arguments import wrong
+from neml2_capi.driver.arguments import check_switch, is_number, wrong
 
 if TYPE_CHECKING:
     from neml2_capi.fit.experiment import Experiment
@@ -40,6 +40,15 @@ class Parameter:
 
     def _check(self, name: str) -> None:
         """FatalError unless its numbers agree."""
+        for side in ("value", "lower", "upper"):
+            if not is_number(getattr(self, side)):
+                raise wrong(name, f"has {side} = {getattr(self, side)!r}; expected a number")
+        prior = self.prior
+        if prior is not None and not (_is_pair(prior) and all(map(is_number, prior))):
+            raise wrong(name, f"has prior = {prior!r}; expected (mean, standard deviation)")
+        check_switch(f"log of {name}", self.log)
+        if not isinstance(self.per, str):
+            raise wrong(name, f"has per = {self.per!r}; expected the name of a label")
         for what in (self.value, *(self.prior or ())):
             if not math.isfinite(what):
                 raise wrong(name, f"is {what}; expected a finite number")
@@ -58,6 +67,10 @@ class Parameter:
                 f"is moved by its logarithm, and its prior has the mean {self.prior[0]:g}; "
                 "expected one above 0",
             )
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2
 
 
 class Space:
@@ -95,8 +108,12 @@ class Space:
 
     def _chains(self, ordered: Sequence[Sequence[str]]) -> dict[int, int]:
         """By place, the place of the parameter that is less."""
-        before = {}
-        for chain in ordered:
+        before: dict[int, int] = {}
+        for chain in ordered if isinstance(ordered, list | tuple) else (ordered,):
+            if not isinstance(chain, list | tuple) or len(chain) < 2:
+                raise wrong(
+                    "ordered", f"has {chain!r}; expected names of two or more, ('g2', 'g1')"
+                )
             for name in chain:
                 if name not in self.given:
                     raise unknown_name("ordered parameter", name, self.given)
@@ -115,7 +132,13 @@ class Space:
                         f"wants {less} below {greater}, and they begin at {first.value:g} and "
                         f"{second.value:g}",
                     )
-                before[self.names.index(greater)] = self.names.index(less)
+                place = self.names.index(greater)
+                if before.setdefault(place, self.names.index(less)) != self.names.index(less):
+                    raise wrong(
+                        "ordered",
+                        f"wants {self.names[before[place]]} and {less} below {greater}; only one "
+                        "can be the next below another",
+                    )
         return before
 
     @property

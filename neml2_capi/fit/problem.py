@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +13,9 @@ from neml2_capi._ffi.errors import ConvergenceError, FatalError
 from neml2_capi._ffi.library import lib
 from neml2_capi.driver.arguments import check_is_model, wrong
 from neml2_capi.driver.progress import bar
-from neml2_capi.fit.experiment import Experiment
 from neml2_capi.fit.parameters import Parameter, Space
 from neml2_capi.fit.plausible import check_start
+from neml2_capi.fit.repeats import distinct
 from neml2_capi.fit.results import LEAST_SCATTER, Fit, evaluated
 from neml2_capi.fit.search import Search, check_method, search
 from neml2_capi.fit.simulate import Simulated, Simulator
@@ -23,6 +23,7 @@ from neml2_capi.fit.terms import Terms, terms
 from neml2_capi.sweeps.executors import Workers
 
 if TYPE_CHECKING:
+    from neml2_capi.fit.experiment import Experiment
     from neml2_capi.model import Model
 
 Array = NDArray[np.float64]
@@ -71,10 +72,7 @@ class Problem:
             The model does not converge where the search begins.
         """
         check_is_model(model)
-        listed = isinstance(experiments, Iterable) and not isinstance(experiments, Experiment)
-        self.model, self.experiments = model, list(experiments) if listed else []
-        if not self.experiments or not all(isinstance(e, Experiment) for e in self.experiments):
-            raise wrong("experiments", "must be a list of Experiment, of one at least")
+        self.model, self.experiments = model, distinct(experiments)
         if not isinstance(parameters, Mapping) or not parameters:
             raise wrong("parameters", "must name one parameter at least, and where it begins")
         given = {}

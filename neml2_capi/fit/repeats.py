@@ -1,9 +1,10 @@
-"""Tests that were repeated: their mean, with the scatter as a weight."""
+"""Tests that were repeated: their mean, with the scatter as a weight; one that is given twice."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,36 @@ from neml2_capi.fit.experiment import Experiment
 
 #: Of the range of what is prescribed: how far repeated tests may be apart.
 _APART = 0.05
+
+
+def distinct(experiments: Any) -> list[Experiment]:
+    """Experiments as a list; FatalError if it is none, or has the same numbers twice."""
+    listed = isinstance(experiments, Iterable) and not isinstance(experiments, Experiment)
+    tests = list(experiments) if listed else []
+    if not tests or not all(isinstance(each, Experiment) for each in tests):
+        raise wrong("experiments", "must be a list of Experiment, of one at least")
+    for first, other in combinations(tests, 2):
+        if _have_same_numbers(first, other):
+            raise wrong(
+                "experiments",
+                f"have the numbers of {first.name!r} twice, in {other.name!r} too: deviations "
+                "would be too small. Leave one out, or say weight = 2",
+            )
+    return tests
+
+
+def _have_same_numbers(first: Experiment, other: Experiment) -> bool:
+    if any(
+        getattr(first, what) != getattr(other, what) for what in ("control", "loss", "labels")
+    ) or any(
+        getattr(first, what).keys() != getattr(other, what).keys()
+        for what in ("strain", "stress", "forces")
+    ):
+        return False
+    pairs = [(first.t, other.t)]
+    for what in ("strain", "stress", "forces"):
+        pairs += [(own, getattr(other, what)[name]) for name, own in getattr(first, what).items()]
+    return all(np.array_equal(*pair, equal_nan=True) for pair in pairs)
 
 
 def averaged(experiments: Sequence[Experiment], name: str = "") -> Experiment:
@@ -38,8 +69,8 @@ def averaged(experiments: Sequence[Experiment], name: str = "") -> Experiment:
         There are fewer than two, or they are not of one kind: at the same times they prescribe the
         same, to a twentieth of its range.
     """
-    tests = list(experiments)
-    if len(tests) < 2:
+    tests = list(experiments) if isinstance(experiments, Sequence) else []
+    if len(tests) < 2 or not all(isinstance(each, Experiment) for each in tests):
         raise wrong("experiments", "must be two at least, to have a mean and a scatter")
     first = tests[0]
     for each in tests[1:]:
@@ -51,6 +82,7 @@ def averaged(experiments: Sequence[Experiment], name: str = "") -> Experiment:
         if not same:
             raise wrong("experiments", f"{first.name!r} and {each.name!r} measure different things")
         _check_path(first, each)
+        _check_conditions(first, each)
     means, scatters = {}, []
     for part in first.measured:
         rows = []
@@ -89,3 +121,30 @@ def _check_path(first: Experiment, other: Experiment) -> None:
                 f"{first.t[rows][row]:g} their {first.control} {part} differs by {apart[row]:.3g}. "
                 "Without t or rate a row takes 1 s, so that tests of other rows run apart",
             )
+
+
+def _check_conditions(first: Experiment, other: Experiment) -> None:
+    """FatalError unless one mean can stand for both: of equal forces, labels, losses and weight."""
+    differing = [
+        what
+        for what in ("labels", "loss", "weight")
+        if getattr(first, what) != getattr(other, what)
+    ]
+    if first.forces.keys() != other.forces.keys() or not all(
+        _is_near(
+            np.interp(first.t, other.t, np.broadcast_to(other.forces[name], other.t.shape)), own
+        )
+        for name, own in first.forces.items()
+    ):
+        differing.append("forces")
+    if differing:
+        what = differing[0]
+        raise wrong(
+            "experiments",
+            f"{first.name!r} and {other.name!r} do not repeat one test: their {what} are "
+            f"{getattr(first, what)!r} and {getattr(other, what)!r}. A mean has those of the first",
+        )
+
+
+def _is_near(values: Any, own: Any) -> bool:
+    return bool(np.all(np.abs(values - own) <= _APART * np.abs(own).max()))

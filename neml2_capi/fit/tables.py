@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.refusals import reason_of
-from neml2_capi.driver.arguments import file_name
+from neml2_capi.driver.arguments import file_name, wrong
+from neml2_capi.fit.columns import column
 from neml2_capi.fit.units import FACTORS, factor, unit_of, without_slash
 
 Array = NDArray[np.float64]
@@ -31,8 +32,11 @@ def read_csv(
 ) -> dict[str, Any]:
     """Arguments of Experiment.of(), of a file; FatalError has the line."""
     path = file_name("file", file)
+    _check_choices(columns, units)
     if decimal not in (".", ","):
         raise _refused(path, f"decimal must be '.' or ','; got {decimal!r}")
+    if separator and not (isinstance(separator, str) and len(separator) == 1):
+        raise _refused(path, f"separator must be one character; got {separator!r}")
     try:
         with open(path, encoding="utf-8-sig", newline="") as stream:  # noqa: PTH123
             lines = list(enumerate(stream, 1))
@@ -41,10 +45,10 @@ def read_csv(
     except UnicodeDecodeError as error:
         raise _refused(path, f"is no text in UTF-8: {error}. Save it as UTF-8") from error
     names, mark, lines = _headed(lines, columns, decimal, separator, path)
-    rows = _split([line for _, line in lines], mark)
     chosen = _chosen(names, columns, path)
     numbers: dict[str, list[float]] = {quantity: [] for quantity in chosen}
-    for (line, _), row in zip(lines, rows, strict=True):
+    for line, text in lines:
+        row = _split(text, mark)
         if mark == " " and len(row) < len(names):
             raise _refused(
                 path, f"line {line} has {len(row)} fields, and there are {len(names)} names"
@@ -71,19 +75,25 @@ def read_csv(
 
 def read_frame(frame: Any, columns: Mapping[str, str], units: Mapping[str, str]) -> dict[str, Any]:
     """Arguments of Experiment.of(), of a data frame or a mapping."""
-    names = [str(name) for name in (frame.columns if hasattr(frame, "columns") else frame)]
-    chosen = _chosen(names, columns, "the data frame")
-    values = {}
-    for quantity, place in chosen.items():
-        try:
-            values[quantity] = np.array(frame[names[place]], float)
-        except (TypeError, ValueError) as error:
-            raise FatalError(
-                f"the column {names[place]!r} has what is no number: {error}",
-                lib.NEML2_ERROR_DTYPE,
-                names[place],
-            ) from None
+    _check_choices(columns, units)
+    if not hasattr(frame, "columns") and not isinstance(frame, Mapping):
+        raise wrong("frame", f"must be a data frame or a mapping; got a {type(frame).__name__}")
+    keys = list(frame.columns if hasattr(frame, "columns") else frame)
+    names = [str(key) for key in keys]
+    chosen = _chosen(names, {q: str(name) for q, name in columns.items()}, "the data frame")
+    values = {
+        quantity: column("the column", repr(names[place]), frame[keys[place]])
+        for quantity, place in chosen.items()
+    }
     return _scaled(values, {q: names[place] for q, place in chosen.items()}, units)
+
+
+def _check_choices(columns: Mapping[str, Any], units: Mapping[str, str]) -> None:
+    """FatalError unless they say for quantities, by name, which column and which unit is theirs."""
+    if not isinstance(columns, Mapping):
+        raise wrong("columns", f"must be a mapping, {{'stress': 'sigma'}}; got {columns!r}")
+    if not isinstance(units, Mapping) or not all(isinstance(u, str) for u in units.values()):
+        raise wrong("units", f"must be a mapping to texts, {{'stress': 'MPa'}}; got {units!r}")
 
 
 def _counts(line: str) -> bool:
@@ -108,10 +118,10 @@ def _headed(
     place = next((i for i, (_, line) in enumerate(rows) if _names(line, columns, separator)), 0)
     number, first = rows[place]
     mark = separator or _separator(first)
-    names, rest = _split([first], mark)[0], rows[place + 1 :]
+    names, rest = _split(first, mark), rows[place + 1 :]
     if all(_is_number(name, decimal) for name in names):
         before = [line.strip(" \t\r\n#") for n, line in lines if n < number and line.strip()]
-        behind = _split([before[-1]], mark)[0] if before else []
+        behind = _split(before[-1], mark) if before else []
         if len(behind) != len(names):
             raise _refused(
                 path,
@@ -120,7 +130,7 @@ def _headed(
             )
         names, rest = behind, rows
     if rest:
-        units = _split([rest[0][1]], mark)[0]
+        units = _split(rest[0][1], mark)
         if len(units) == len(names) and _are_units(units, decimal):
             bare = [unit.strip("[]() ") for unit in units]
             names = [f"{n} [{unit}]" if unit else n for n, unit in zip(names, bare, strict=True)]
@@ -132,7 +142,7 @@ def _headed(
 
 def _names(line: str, columns: Mapping[str, str], separator: str | None) -> bool:
     """Whether the line names a strain and a stress, or all columns that were chosen."""
-    names = _split([line], separator or _separator(line))[0]
+    names = _split(line, separator or _separator(line))
     if columns:
         return all(name in names or name in map(_plain, names) for name in columns.values())
     quantities = {_quantity(name).partition(".")[0] for name in names}
@@ -150,11 +160,13 @@ def _are_units(fields: list[str], decimal: str) -> bool:
     )
 
 
-def _split(lines: list[str], mark: str) -> list[list[str]]:
-    rows = csv.reader(
-        (line.strip("\r\n ") for line in lines), delimiter=mark, skipinitialspace=True
-    )
-    return [[field.strip() for field in row] for row in rows]
+def _split(line: str, mark: str) -> list[str]:
+    """The fields of a line. A quote that is not closed ends with it, and so with its row."""
+    try:
+        row = next(csv.reader([line.strip("\r\n ")], delimiter=mark, skipinitialspace=True), [])
+    except csv.Error as error:
+        raise wrong("file", f"has the line {line[:40]!r}...: {error}") from error
+    return [field.strip() for field in row]
 
 
 def _separator(line: str) -> str:
@@ -283,6 +295,12 @@ def _scaled(
     for quantity in units:
         if quantity.partition(".")[0] not in _QUANTITIES:
             raise unknown_name("quantity with a unit", quantity, _QUANTITIES)
+        if not any(quantity in (each, each.partition(".")[0]) for each in values):
+            raise wrong(
+                "units",
+                f"has one of {quantity!r}, and no column is that. Say which it is: columns = "
+                f'{{{quantity} = "..."}}',
+            )
     found: dict[str, Any] = {}
     for quantity, array in values.items():
         kind, _, part = quantity.partition(".")

@@ -1,0 +1,215 @@
+"""What a fit is given: mistakes are named, and nothing is taken for what it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from neml2_capi import FatalError, Model, examples, experiments
+from neml2_capi.fit import Experiment, Parameter, Problem, averaged
+from neml2_capi.fit.cycles import cycles, reversals
+from neml2_capi.fit.parameters import Space
+
+TIMES = np.linspace(0, 10, 21)
+STRAIN = 0.006 * np.sin(TIMES)
+
+
+@pytest.fixture(scope="module")
+def law() -> Model:
+    return Model(examples.path("isotropic_hardening"))
+
+
+@pytest.fixture(scope="module")
+def given(law: Model) -> dict[str, Any]:
+    stress = experiments.tension(law, TIMES, STRAIN)["stress"][:, 0]
+    return {"t": TIMES, "strain": STRAIN, "stress": stress}
+
+
+def test_what_is_masked_was_not_seen(given: dict[str, Any]) -> None:
+    masked = {**given, "stress": np.ma.masked_array(given["stress"], TIMES > 5)}
+    for test in (Experiment.of("a", **masked), Experiment.from_frame(masked)):
+        np.testing.assert_array_equal(np.isnan(test.stress["xx"]), TIMES > 5)
+    half = np.ma.masked_array(STRAIN, TIMES > 1)
+    assert reversals(half).tolist() == [2]
+    assert reversals([]).size == 0
+
+
+@pytest.mark.parametrize("kind", ["M8[ns]", "m8[ns]"])
+def test_dates_are_no_seconds(given: dict[str, Any], kind: str) -> None:
+    """Nanoseconds would be taken for seconds, and a rate for one of nothing."""
+    dates = (TIMES * 1e9).astype(np.int64).astype(kind)
+    with pytest.raises(FatalError, match=r"t of 'a' has the element type .*numpy.timedelta64"):
+        Experiment.of("a", **{**given, "t": dates})
+    with pytest.raises(FatalError, match=r"the column 't' has the element type .* seconds"):
+        Experiment.from_frame({**given, "t": dates})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"loss": ("values", "values")}, "loss of 'a' has 'values' twice"),
+        ({"loss": 5}, "loss of 'a' must be of values"),
+        ({"weight": "2"}, "weight of 'a' must be a finite number, 0 at least; got '2'"),
+        ({"weight": None}, "weight of 'a' must be a finite number"),
+        ({"t": None, "rate": "1"}, "rate of 'a' must be above 0; got '1'"),
+        ({"t": None, "rate": np.inf}, "rate of 'a' must be above 0; got inf"),
+        ({"forces": ["temperature"]}, "forces of 'a' must be a mapping"),
+        ({"labels": "20"}, "labels of 'a' must be a mapping"),
+        ({"t": TIMES[:, None]}, r"t of 'a' has the shape \(21, 1\); expected \(n,\)"),
+        ({"strain": {0: STRAIN}}, "strain of 'a' has the component 0; expected a name"),
+        ({"stress": {"yy": STRAIN}}, "stress yy of 'a' was measured, and no strain yy"),
+        (
+            {"control": "stress", "strain": {"xx": STRAIN, "yy": STRAIN}, "loss": "curve"},
+            "loss of 'a' has 'curve', stress over strain, and there is no stress yy",
+        ),
+    ],
+)
+def test_an_experiment_names_what_is_wrong(
+    given: dict[str, Any], change: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(FatalError, match=message):
+        Experiment.of("a", **{**given, **change})
+
+
+@pytest.mark.parametrize(
+    ("parameter", "message"),
+    [
+        (Parameter(1e5, None, 1e6), "E has lower = None; expected a number"),  # type: ignore[arg-type]
+        (Parameter(1e5, 1e4, "1e6"), "E has upper = '1e6'"),  # type: ignore[arg-type]
+        (Parameter(1e5, prior=1e5), r"E has prior = 100000.0; expected \(mean"),  # type: ignore[arg-type]
+        (Parameter(1e5, prior=(1e5, 1e4, 3.0)), "E has prior = "),  # type: ignore[arg-type]
+        (Parameter(1e5, prior=()), r"E has prior = \(\)"),  # type: ignore[arg-type]
+        (Parameter(1e5, log="no"), "log of E must be True or False"),  # type: ignore[arg-type]
+        (Parameter(1e5, per=5), "E has per = 5; expected the name of a label"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_parameter_names_what_is_wrong(
+    law: Model, given: dict[str, Any], parameter: Parameter, message: str
+) -> None:
+    with pytest.raises(FatalError, match=message):
+        Problem(law, [Experiment.of("a", **given)], {"E": parameter})
+
+
+@pytest.mark.parametrize(
+    ("ordered", "message"),
+    [
+        ("E", "ordered has 'E'; expected names of two or more"),
+        (("yield_stress", "E"), "ordered has 'yield_stress'; expected names"),
+        ([("E",)], r"ordered has \('E',\); expected names of two"),
+    ],
+)
+def test_an_order_has_two_names(
+    law: Model, given: dict[str, Any], ordered: Any, message: str
+) -> None:
+    begin = {"yield_stress": 100.0, "E": 1e5}
+    with pytest.raises(FatalError, match=message):
+        Problem(law, [Experiment.of("a", **given)], begin, ordered=ordered)
+
+
+def test_one_parameter_is_next_below_another(given: dict[str, Any]) -> None:
+    """Of two that are, one would not be kept."""
+    test = Experiment.of("a", **given)
+    numbers = {name: Parameter(place) for place, name in enumerate("abc", 1)}
+    with pytest.raises(FatalError, match="wants a and b below c; only one can be the next"):
+        Space(numbers, [test], ordered=[("a", "c"), ("b", "c")])
+    assert Space(numbers, [test], ordered=[("a", "b", "c"), ("b", "c")]).start.size == 3
+
+
+def test_a_test_counts_once(law: Model, given: dict[str, Any]) -> None:
+    first = Experiment.of("a", **given)
+    with pytest.raises(FatalError, match="have the numbers of 'a' twice, in 'b' too"):
+        Problem(law, [first, Experiment.of("b", **given)], {"E": 1e5})
+    Problem(law, [first, Experiment.of("b", **given, loss="peaks")], {"E": 1.5e5})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labels": {"temperature": 600}}, "their labels are {'temperature': 20} and"),
+        ({"forces": {"temperature": 600.0}}, "their forces are {'temperature': 20.0} and"),
+        ({"forces": {}}, "their forces are"),
+        ({"loss": "peaks"}, r"their loss are \('values',\) and"),
+        ({"weight": 2.0}, "their weight are 1.0 and 2.0. A mean has those of the first"),
+    ],
+)
+def test_tests_at_two_temperatures_have_no_mean(
+    given: dict[str, Any], change: dict[str, Any], message: str
+) -> None:
+    same: dict[str, Any] = {"labels": {"temperature": 20}, "forces": {"temperature": 20.0}}
+    first = Experiment.of("a", **given, **same)
+    other = {**given, **same, "stress": 1.01 * given["stress"]}
+    averaged([first, Experiment.of("b", **other)])
+    with pytest.raises(FatalError, match=message):
+        averaged([first, Experiment.of("b", **{**other, **change})])
+    with pytest.raises(FatalError, match="must be two at least"):
+        averaged([first, 1])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda x: cycles(x, x, "stain"), "control must be 'strain' or 'stress'; got 'stain'"),
+        (lambda x: cycles(x, x[:-1]), "strain has 21 rows, and stress 20"),
+        (lambda x: cycles(x[:, None], x), r"strain that was given has the shape \(21, 1\)"),
+        (lambda x: reversals(x, 10), "smallest must be a share of the range"),
+        (lambda x: reversals(x, np.nan), "smallest must be a share of the range"),
+    ],
+)
+def test_cycles_name_what_is_wrong(make: Callable[[Any], Any], message: str) -> None:
+    with pytest.raises(FatalError, match=message):
+        make(STRAIN)
+
+
+def test_a_loop_has_an_area_though_a_row_is_missing() -> None:
+    times = np.linspace(0, 20, 401)
+    strain, stress = np.sin(times), np.cos(times)
+    whole = cycles(strain, stress)
+    stress[::20] = np.nan
+    for loop, exact in zip(cycles(strain, stress), whole, strict=True):
+        assert loop.area == pytest.approx(exact.area, rel=5e-3)
+
+
+def test_a_row_is_a_line_though_a_quote_is_open(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text('t,strain,stress,note\n0,0,0,a\n1,1e-3,200,"5 inch\n2,2e-3,300,b\n')
+    assert Experiment.from_csv(file).stress["xx"].tolist() == [0, 200, 300]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"separator": ";;"}, "separator must be one character; got ';;'"),
+        ({"separator": 5}, "separator must be one character; got 5"),
+        ({"columns": ["t", "strain"]}, "columns must be a mapping"),
+        ({"units": "GPa"}, "units must be a mapping to texts"),
+        ({"units": {"stress": 1e3}}, "units must be a mapping to texts"),
+        ({"units": {"stress.yy": "GPa"}}, "units has one of 'stress.yy', and no column is that"),
+    ],
+)
+def test_choices_of_a_table_are_checked(
+    tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("t,strain,stress\n0,0,0\n1,1e-3,200\n")
+    with pytest.raises(FatalError, match=message):
+        Experiment.from_csv(file, **options)
+
+
+def test_a_field_without_end_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(f"t,strain,stress\n0,0,0\n1,1e-3,{'2' * 200_000}\n")
+    with pytest.raises(FatalError, match=r"file has the line '1,1e-3,2222.* field larger than"):
+        Experiment.from_csv(file)
+
+
+def test_columns_of_a_frame_may_be_numbers(given: dict[str, Any]) -> None:
+    frame: Any = dict(enumerate(given.values()))
+    columns: Any = {"t": 0, "strain": 1, "stress": 2}
+    test = Experiment.from_frame(frame, columns=columns)
+    np.testing.assert_array_equal(test.stress["xx"], given["stress"])
+    with pytest.raises(FatalError, match="frame must be a data frame or a mapping; got a list"):
+        Experiment.from_frame([TIMES, STRAIN])
