@@ -6,6 +6,7 @@
 // DFGRD1 instead.
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <exception>
 #include <string>
 #include <utility>
@@ -22,6 +23,10 @@
 
 namespace neml2_capi::plugin {
 namespace {
+
+using deformation::Dense;
+using deformation::Matrix;
+using deformation::Six;
 
 constexpr Words UMAT_WORDS{"STRAN", "STRAN + DSTRAN", "STRESS",       "STATEV", "PROPS",
                            "TIME",  "DTIME",          "TEMP + DTEMP", "PREDEF", "DDSDDE"};
@@ -53,12 +58,37 @@ std::int32_t hypothesis_of(const Arguments& a) {
          ") are not supported. Use solids, plane strain, plane stress or axisymmetric ones, shells, beams or trusses.");
 }
 
-void check(const Arguments& a, const Material& m, const Material& whole) {
+// Fortran's tensors are column by column.
+Matrix matrix_of(const double* from) {
+  Matrix matrix;
+  std::copy_n(from, 9, matrix.begin());
+  return deformation::transpose(matrix);
+}
+
+// Refuses a DROT that was never set: tensors in STATEV would be lost by it.
+Matrix rotation_of(const double* drot) {
+  constexpr double near = 1e-3;
+  const Matrix turn = matrix_of(drot), square = deformation::multiply(deformation::transpose(turn), turn);
+  for (std::size_t i = 0; i < square.size(); ++i)
+    if (!(std::abs(square[i] - deformation::unit[i]) < near))
+      refuse("DROT is no rotation: its columns are not of length 1 and at right angles. Pass the rotation of the "
+             "increment, the unit matrix if nothing turns.");
+  return turn;
+}
+
+void require_numbers(const Matrix& gradient, const std::string& name) {
+  if (!std::ranges::all_of(gradient, [](double number) { return std::isfinite(number); }))
+    refuse(name + " is NaN or infinite. A smaller step does not mend that: find what made it so before this call.");
+}
+
+void check(const Arguments& a, const Host& host, const Material& m, const Material& whole) {
   const Mapping& mapping = m.mapping;
   const std::size_t others = mapping.nstatv() - whole.mapping.nstatv();
   require(a.nstatv, mapping.nstatv(), "state variables",
           others == 0 ? "set *DEPVAR to that" : "set *DEPVAR to that; the last ones hold strains that are solved for");
   require(a.nprops, mapping.nprops(), "material constants", "give them to *USER MATERIAL, CONSTANTS");
+  const auto turns = [](const Variable& state) { return state.kind != Kind::SCALAR; };
+  if (host.turns && std::ranges::any_of(mapping.states, turns)) rotation_of(a.drot);
 }
 
 // Refuse a mapping that names what the host does not pass.
@@ -151,7 +181,7 @@ void give_up(const Arguments& a, const Material& m, const Host& host, const Conv
 void evaluate(const Arguments& a, const Material& whole) {
   const Material& m = under(whole, hypothesis_of(a));
   const Host& host = host_of(m, a.pnewdt);
-  check(a, m, whole);
+  check(a, host, m, whole);
   const Convention tensors = &m == &whole ? *host.convention : some_of(*host.convention, m.components);
   Workspace& w = workspace(m, 1, Purpose::TANGENT);
   if (!std::exchange(w.fits_host, true)) check(host, m);
@@ -163,17 +193,6 @@ void evaluate(const Arguments& a, const Material& whole) {
     *a.spd += energies.dissipated;
   }
   scatter(a, m, host, tensors, w);
-}
-
-using deformation::Dense;
-using deformation::Matrix;
-using deformation::Six;
-
-// Fortran's tensors are column by column.
-Matrix matrix_of(const double* from) {
-  Matrix matrix;
-  std::copy_n(from, 9, matrix.begin());
-  return deformation::transpose(matrix);
 }
 
 // A law with a strain measure: of the deformation gradients instead of STRAN, in axes that do not turn. STRESS comes turned
@@ -188,7 +207,9 @@ void evaluate_large(const Arguments& a, const Material& m) {
            std::to_string(a.ndi) + ".");
   const Convention& c = *host.convention;
   const int six = 6, shears = 3;
-  const Matrix before = matrix_of(a.dfgrd0), now = matrix_of(a.dfgrd1), turn = matrix_of(a.drot);
+  const Matrix before = matrix_of(a.dfgrd0), now = matrix_of(a.dfgrd1), turn = rotation_of(a.drot);
+  require_numbers(before, "DFGRD0");
+  require_numbers(now, "DFGRD1");
   if (!LargeStrain::reason_against(now).empty()) {
     constexpr double halve = 0.5;
     *a.pnewdt = std::min(*a.pnewdt, halve);

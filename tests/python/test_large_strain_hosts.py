@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from native import PREBUILT
+from native import HOSTS, PREBUILT
 from numpy.typing import NDArray
 from test_large_strain import rotation, shear
 
@@ -283,6 +285,21 @@ def test_umat_asks_for_a_smaller_step_if_a_point_is_turned_inside_out(steel: Pat
     _, pnewdt = umat(steel, np.eye(3), np.diag([-1.0, 1, 1]), stress, statev, np.eye(3), 0.0)
     assert pnewdt == 0.5
     np.testing.assert_array_equal(stress, np.full(6, 7.0))
+
+
+@pytest.mark.parametrize("name", ["dfgrd0", "dfgrd1"])
+def test_umat_names_a_deformation_gradient_that_is_nan(
+    steel: Path, tmp_path: Path, name: str
+) -> None:
+    """A smaller step was asked for, again and again, or the strain was blamed."""
+    given = {"stress": np.zeros(6), "stran": np.zeros(6), "statev": np.zeros(13), "props": PROPS}
+    given |= {"dtime": np.ones(1), "pnewdt": np.ones(1), "cmname": np.array("steel")}
+    given |= {"dfgrd0": np.eye(3), "dfgrd1": np.eye(3), name: np.diag([1, np.nan, 1])}
+    np.savez(tmp_path / "given.npz", **given)
+    command = [sys.executable, HOSTS / "umat.py", steel, tmp_path / "given.npz", tmp_path / "a.npz"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert f"{name.upper()} is NaN or infinite. A smaller step does not mend that" in done.stderr
 
 
 def test_a_mapping_that_cannot_be_is_told(tmp_path: Path) -> None:

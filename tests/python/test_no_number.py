@@ -129,3 +129,11 @@ def test_a_temperature_that_the_law_has_not_may_be_anything(umat: Umat) -> None:
 
 def test_umat_refuses_a_negative_time_step(umat: Umat) -> None:
     assert "DTIME is -1" in umat(dtime=-np.ones(1)).message
+
+
+@pytest.mark.parametrize("drot", [0.0, 2.0, np.nan])
+def test_umat_is_told_of_a_rotation_that_was_never_set(umat: Umat, drot: float) -> None:
+    """It would make the back stress zero, four times as great, or NaN, and blame STATEV."""
+    found = umat(**loaded(umat), drot=drot * np.eye(3, order="F"))
+    assert found.status == 1 and "DROT is no rotation" in found.message
+    assert "the unit matrix if nothing turns" in found.message
