@@ -45,7 +45,7 @@ def from_tensor(tensor: Any) -> Array:
     Raises
     ------
     ValueError
-        The shape is another.
+        The shape is another, or a value is masked.
     """
     values = _of_shape(tensor, (3, 3))
     symmetric = (values + np.swapaxes(values, -1, -2)) / 2
@@ -68,7 +68,7 @@ def to_tensor(mandel: Any) -> Array:
     Raises
     ------
     ValueError
-        The shape is another.
+        The shape is another, or a value is masked.
     """
     values = _of_shape(mandel, (6,))
     components = values / _factors(values)
@@ -98,7 +98,7 @@ def from_voigt(voigt: Any, *, shear: Shear, order: Order = "voigt") -> Array:
     Raises
     ------
     ValueError
-        The shape, the order or the shear is another.
+        The shape, the order or the shear is another, or a value is masked.
     """
     places, doubled = _form(shear, order)
     values = _of_shape(voigt, (6,))[..., places]
@@ -123,7 +123,7 @@ def to_voigt(mandel: Any, *, shear: Shear, order: Order = "voigt") -> Array:
     Raises
     ------
     ValueError
-        The shape, the order or the shear is another.
+        The shape, the order or the shear is another, or a value is masked.
     """
     places, doubled = _form(shear, order)
     values = _of_shape(mandel, (6,))
@@ -138,6 +138,8 @@ def _factors(values: Array) -> Array:
 
 
 def _of_shape(values: Any, point: tuple[int, ...]) -> Array:
+    if np.ma.is_masked(values):
+        raise ValueError("expected numbers; got a masked array: fill it first, array.filled(value)")
     array = np.asarray(values)
     if array.dtype.kind not in "fc":
         array = array.astype(np.float64)

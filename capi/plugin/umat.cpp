@@ -71,8 +71,9 @@ Matrix rotation_of(const double* drot) {
   const Matrix turn = matrix_of(drot), square = deformation::multiply(deformation::transpose(turn), turn);
   for (std::size_t i = 0; i < square.size(); ++i)
     if (!(std::abs(square[i] - deformation::unit[i]) < near))
-      refuse("DROT is no rotation: its columns are not of length 1 and at right angles. Pass the rotation of the "
-             "increment, the unit matrix if nothing turns.");
+      refuse(
+          "DROT is no rotation: its columns are not of length 1 and at right angles. Pass the rotation of the "
+          "increment, the unit matrix if nothing turns.");
   return turn;
 }
 

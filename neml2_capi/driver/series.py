@@ -64,6 +64,12 @@ class Roles:
         free = [name for name in model.inputs.names if name not in histories]
         if time not in free and time != "t":
             raise unknown_name("input", time, free)
+        shape = model.inputs[model.inputs.index_of[time]].point_shape if time in free else ()
+        if shape:
+            raise Label("input", time).refuse(
+                f"has the shape {shape}; expected one number, to be the time",
+                lib.NEML2_ERROR_SHAPE,
+            )
         for name in given:
             if name == time:
                 raise _force(name).refuse(

@@ -731,6 +731,10 @@ def test_a_bar_needs_tqdm_only_where_it_is_asked_for(
         ({"times": [*TIMES[:20], np.nan]}, r"times has nan at index \[20\]; expected finite"),
         ({"times": TIMES[:, np.newaxis] * np.ones(4)}, r"'strain' has the batch \(3,\), which"),
         ({"time": "time"}, "unknown input 'time'"),
+        (
+            {"time": "strain", "forces": {"t": TIMES}},
+            r"input 'strain' has the shape \(6,\); expected one number, to be the time",
+        ),
         ({"initial": {"strss": 1.0}}, "unknown initial value 'strss'; did you mean 'stress'"),
         ({"initial": {"stress~1": np.zeros(6)}}, "unknown initial value 'stress~1'"),
         ({"initial": {"strain": np.zeros(6)}}, "unknown initial value 'strain'"),

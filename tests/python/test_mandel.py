@@ -45,6 +45,8 @@ def test_a_double_contraction_is_a_dot_product() -> None:
 def test_mistakes_are_named() -> None:
     with pytest.raises(ValueError, match=r"expected an array \(\*B, 3, 3\); got \(6,\)"):
         mandel.from_tensor(np.zeros(6))
+    with pytest.raises(ValueError, match=r"got a masked array: fill it first"):
+        mandel.from_voigt(np.ma.masked_array(np.zeros(6), np.eye(6)[0]), shear="tensor")
     with pytest.raises(ValueError, match="'tensor' or 'engineering'"):
         mandel.from_voigt(np.zeros(6), shear="double")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="'voigt' or 'abaqus'"):
