@@ -292,12 +292,19 @@ def test_umat_names_a_deformation_gradient_that_is_nan(
     steel: Path, tmp_path: Path, name: str
 ) -> None:
     """A smaller step was asked for, again and again, or the strain was blamed."""
-    given = {"stress": np.zeros(6), "stran": np.zeros(6), "statev": np.zeros(13), "props": PROPS}
+    given: dict[str, Any] = {
+        "stress": np.zeros(6),
+        "stran": np.zeros(6),
+        "statev": np.zeros(13),
+        "props": PROPS,
+    }
     given |= {"dtime": np.ones(1), "pnewdt": np.ones(1), "cmname": np.array("steel")}
     given |= {"dfgrd0": np.eye(3), "dfgrd1": np.eye(3), name: np.diag([1, np.nan, 1])}
     np.savez(tmp_path / "given.npz", **given)
-    command = [sys.executable, HOSTS / "umat.py", steel, tmp_path / "given.npz", tmp_path / "a.npz"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    files = [steel, tmp_path / "given.npz", tmp_path / "result.npz"]
+    done = subprocess.run(
+        [sys.executable, HOSTS / "umat.py", *files], capture_output=True, text=True
+    )
     assert done.returncode == 1
     assert f"{name.upper()} is NaN or infinite. A smaller step does not mend that" in done.stderr
 
