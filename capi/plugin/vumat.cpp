@@ -87,7 +87,7 @@ void write_energies(const Block& b, const Material& m, const Workspace& w) {
   if (!is_total && !map.integrates_energies) return;
   for (std::size_t p = 0; p < b.points; ++p) {
     if (!(b.density[p] > 0))
-      refuse("the density of point " + std::to_string(p) + " is " + std::to_string(b.density[p]) +
+      refuse("the density of point " + std::to_string(p + 1) + " is " + std::to_string(b.density[p]) +
              ", and energies are per mass: give a density above 0.");
     Energies energies;
     if (map.integrates_energies) energies = energies_of(m, w, b.dt, p);
@@ -122,9 +122,16 @@ std::string reason(const Block& b, const Material& m, const Workspace& w) {
          " points did not converge: reduce the time step, or allow substeps when the model is compiled.";
 }
 
+// Returns how many points a block has; a part of a model may have none of the material.
+std::size_t points_of(int nblock) {
+  if (nblock < 0) refuse("NBLOCK is " + std::to_string(nblock) + "; it is the number of points, 0 or more.");
+  return std::size_t(nblock);
+}
+
 void evaluate(const Block& b) {
   const Material& m = material(b.cmname);
   check(b, m.mapping);
+  if (b.points == 0) return;
   Workspace& w = workspace(m, b.points, Purpose::VALUES);
   gather(b, m, w);
   require_finite(m, w, b.points, b.dt, VUMAT_WORDS);
@@ -155,18 +162,10 @@ extern "C" EXPORTED void vumat_(const int* nblock, const int* ndir, const int* n
                                 double* state_new, double* internal_new, double* inelastic_new) {
   using namespace neml2_capi::plugin;
   try {
-    evaluate({cmname,       std::size_t(*nblock),
-              *ndir,        *nshr,
-              *nstatev,     *nfieldv,
-              *nprops,      *total_time,
-              *dt,          props,
-              density,      strain_inc,
-              temp_old,     field_old,
-              stress_old,   state_old,
-              internal_old, inelastic_old,
-              temp_new,     field_new,
-              stress_new,   state_new,
-              internal_new, inelastic_new});
+    evaluate({cmname,   points_of(*nblock), *ndir,      *nshr,     *nstatev,     *nfieldv,
+              *nprops,  *total_time,        *dt,        props,     density,      strain_inc,
+              temp_old, field_old,          stress_old, state_old, internal_old, inelastic_old,
+              temp_new, field_new,          stress_new, state_new, internal_new, inelastic_new});
   } catch (const std::exception& error) {
     fatal("VUMAT", cmname, error);
   }

@@ -27,7 +27,7 @@ def at(array: Array) -> Any:
 
 def block(components: int) -> Array:
     """Components behind each other, each of all points."""
-    return np.zeros((points, components), order="F")
+    return np.zeros((max(points, 0), components), order="F")
 
 
 none, props = at(block(20)), np.array([200e3, 150.0])

@@ -383,11 +383,13 @@ def explicit(
     depvar: int = 19,
     scale: float = 1,
     dt: float = 1,
+    nblock: int | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Call VUMAT for each of the strains (steps, points, 6); the result is in result.npy."""
     folder = library.parent
     np.save(folder / "strains.npy", strains)
-    numbers = map(str, (strains.shape[1], depvar, scale))
+    points = strains.shape[1] if nblock is None else nblock
+    numbers = map(str, (points, depvar, scale))
     files = (str(folder / name) for name in ("strains.npy", "result.npy"))
     command = [sys.executable, str(HOSTS / "vumat.py"), str(library), *numbers, *files, str(dt)]
     return subprocess.run(command, capture_output=True, text=True)
@@ -437,6 +439,15 @@ def test_vumat_names_what_is_not_finite_and_no_time(alone: Path) -> None:
     assert done.returncode == 1 and "dt is NaN or infinite" in done.stderr
     done = explicit(alone / "libsteel.so", 0 * blocks(), dt=0)
     assert done.returncode == 0 and not np.load(alone / "result.npy").any()
+
+
+def test_vumat_of_no_points_has_nothing_to_do(alone: Path) -> None:
+    """A part of a model that is divided among processes may have none."""
+    make(HARDENING, alone / "libsteel.so")
+    done = explicit(alone / "libsteel.so", blocks()[:, :0])
+    assert done.returncode == 0, done.stderr
+    done = explicit(alone / "libsteel.so", blocks()[:, :0], nblock=-1)
+    assert done.returncode == 1 and "NBLOCK is -1; it is the number of points" in done.stderr
 
 
 # ---- the generic behaviour of MFront's interface ----

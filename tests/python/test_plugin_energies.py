@@ -144,7 +144,7 @@ def test_vumat_asks_for_a_density(plug_in: Callable[[str], Path], tmp_path: Path
         [*host, str(strains), str(tmp_path / "result.npy"), "1"], capture_output=True, text=True
     )
     assert done.returncode == 1
-    assert "the density of point 0 is 0" in done.stderr and "above 0" in done.stderr
+    assert "the density of point 1 is 0" in done.stderr and "above 0" in done.stderr
 
 
 def test_mgis_is_told_that_energies_are_integrated(plug_in: Callable[[str], Path]) -> None:
