@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -75,6 +76,10 @@ def bench_command(
     Microseconds per point of each operation, by the number of points in a call and of threads: the
     least of some samples, calls from Python included.
     """
+    if not 0 <= seconds < math.inf:
+        raise click.BadParameter(
+            f"must be 0 or more, and finite; got {seconds}", param_hint="--seconds"
+        )
     scheduler = Scheduler.from_toml(devices) if devices else None
     with Model(path, dtype=dtype, scheduler=scheduler) as model:
         state = _states(model, inputs) if inputs else plausible(model, _STATES)

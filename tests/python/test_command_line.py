@@ -489,6 +489,12 @@ def test_bench_shows_a_table(artifacts: Artifacts) -> None:
     assert re.search(r"^ *7 +1 +[\d.e+]+ *$", text, re.MULTILINE)
 
 
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-1"])
+def test_bench_ends_after_a_time(artifacts: Artifacts, seconds: str) -> None:
+    text = error("bench", artifacts["elasticity"], "--seconds", seconds)
+    assert f"--seconds: must be 0 or more, and finite; got {float(seconds)}" in text
+
+
 def test_bench_takes_states_from_a_file(artifacts: Artifacts, tmp_path: Path) -> None:
     name, file = "isotropic_hardening", tmp_path / "states.npz"
     states: dict[str, Any] = recorded(name, "in")
