@@ -12,7 +12,7 @@ from typing import Any
 
 from neml2_capi.engine.description import point_shape
 from neml2_capi.header.bounds import SETTING, fails_by_setting
-from neml2_capi.header.languages import OF_CPP, in_cpp, in_opencl
+from neml2_capi.header.languages import GLOBALS, OF_CPP, in_cpp, in_opencl
 from neml2_capi.header.law import TEXT, Law
 from neml2_capi.header.walk import DERIVATIVES
 from neml2_capi.kernels.emit import Names, number
@@ -98,7 +98,7 @@ class Face:
         else:
             load = "  p[0] = 0;\n  (void)parameters;\n  (void)parameters_vary;"
         return {
-            "name": Names(tuple(OF_CPP)).new(self.name),
+            "name": Names((*OF_CPP, *GLOBALS)).new(self.name),
             "head": "\n".join(self.head()),
             "real": "float" if law.single else "double",
             "num_inputs": law.inputs,

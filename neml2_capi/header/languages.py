@@ -14,10 +14,31 @@ def _underscored(words: str) -> dict[str, str]:
 
 #: Words of a language that are none of C: names get an underscore.
 OF_CPP = _underscored(
-    "and asm bitand bitor bool catch class compl concept constexpr decltype delete explicit export "
-    "friend mutable namespace new noexcept not nullptr operator or private protected public "
-    "requires this throw try typeid typename using virtual wchar_t xor"
+    "alignas alignof and and_eq asm bitand bitor bool catch char16_t char32_t char8_t class "
+    "co_await co_return co_yield compl concept const_cast consteval constexpr constinit decltype "
+    "delete dynamic_cast explicit export false friend mutable namespace new noexcept not not_eq "
+    "nullptr operator or or_eq private protected public reinterpret_cast requires static_assert "
+    "static_cast template this thread_local throw true try typeid typename using virtual wchar_t "
+    "xor xor_eq"
 )
+_OF_MATH = (
+    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh drem erf erfc exp exp10 "
+    "exp2 expm1 fabs fdim finite floor fma fmax fmin fmod frexp gamma hypot ilogb isinf isnan j0 "
+    "j1 jn ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround modf nan nearbyint "
+    "nextafter nexttoward pow remainder remquo rint round scalb scalbln scalbn significand sin "
+    "sincos sinh sqrt tan tanh tgamma trunc y0 y1 yn"
+)
+_OF_SYSTEMS = (
+    "abort abs access alarm atof atoi calloc clock close connect div errno exit fork free getenv "
+    "index kill labs ldiv link main malloc memcpy open pause pipe printf puts qsort raise rand "
+    "random read remove rename rindex select send signal signgam sleep std sync system time times "
+    "truncate wait write"
+)
+#: What a host may have in no namespace, functions of C: no namespace is called so.
+GLOBALS = {
+    *(f"{name}{end}" for name in _OF_MATH.split() for end in ("", "f", "l")),
+    *_OF_SYSTEMS.split(),
+}
 _OF_OPENCL = _underscored(
     "bool complex constant event_t generic global half imaginary kernel local pipe private quad "
     "read_only read_write sampler_t size_t uchar uint ulong ushort write_only"

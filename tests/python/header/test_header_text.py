@@ -14,6 +14,7 @@ from states import repeated, state_of
 
 from neml2_capi import examples
 from neml2_capi.cli.commands import neml2_capi as command
+from neml2_capi.header import header
 from neml2_capi.kernels.folder import KernelError
 
 pytestmark = pytest.mark.numbers
@@ -68,6 +69,17 @@ def test_a_kernel_of_a_thread_a_point_is_there_if_it_is_asked_for(
     source = written(tmp_path, threads + text, "const void *kernel = (const void *)neml2_update;\n")
     assert checked(source, '-DNEML2_KERNEL=extern "C"') == ""
     assert "neml2_update" in checked(source)
+
+
+@pytest.mark.parametrize("name", ["gamma", "exp", "main", "std", "co_await", "template", "index"])
+def test_a_law_may_have_the_name_of_something_else(name: str, tmp_path: Path) -> None:
+    model = opened("example elasticity")
+    root = Path(model.describe()["leaf"]).parents[1]
+    text = header(root, model, "c++", name)
+    assert f"namespace {name}_ {{" in text
+    before = "#include <cmath>\n#include <cstring>\n#include <math.h>\n#include <strings.h>\n"
+    source = written(tmp_path, before + text, "int main() { return 0; }\n")
+    assert checked(source, "-std=c++20") == ""
 
 
 def test_two_laws_of_one_name_are_in_one_program(tmp_path: Path) -> None:
