@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.variables import Variable
 from neml2_capi.driver.npz import read_npz
+from neml2_capi.driver.tables import fields, number
 
 Array = NDArray[np.float64]
 
@@ -69,23 +69,33 @@ def read_columns(file: Path) -> Columns:
     """Return the columns of an npz file, or of a csv file with names in its first line."""
     if file.suffix == ".npz":
         return Columns(file, read_npz(file))
-    with file.open(newline="", encoding="utf-8-sig") as lines:
-        rows = [row for row in csv.reader(lines, skipinitialspace=True) if row]
+    try:
+        with file.open(encoding="utf-8-sig") as stream:
+            lines = [(line, text) for line, text in enumerate(stream, 1) if text.strip()]
+    except UnicodeDecodeError as error:
+        raise FatalError(
+            f"{file} is no text in UTF-8: {error}. Save it as csv in UTF-8, or as .npz"
+        ) from error
+    rows = [(line, fields(text, file=file)) for line, text in lines]
     if len(rows) < 2:
         raise FatalError(f"{file} is not a csv file with a line of names and lines of numbers")
-    names = [name.strip() for name in rows[0]]
+    (_, names), *rows = rows
     for name in names:
         if names.count(name) > 1:
             raise FatalError(f"{file} has {names.count(name)} columns that are called {name!r}")
-    for line, row in enumerate(rows[1:], 2):
+    for line, row in rows:
         if len(row) != len(names):
-            raise FatalError(f"{file} has {len(row)} columns in row {line}, but {len(names)} names")
-    return Columns(file, dict(zip(names, map(_numbers, zip(*rows[1:], strict=True)), strict=True)))
+            raise FatalError(
+                f"{file} has {len(row)} columns in line {line}, but {len(names)} names; expected "
+                "commas between columns, and points in numbers"
+            )
+    columns = zip(*(row for _, row in rows), strict=True)
+    return Columns(file, dict(zip(names, map(_numbers, columns), strict=True)))
 
 
 def _numbers(texts: Sequence[str]) -> NDArray[Any]:
     """A column of a csv file, which may hold something else."""
     try:
-        return np.array([float(text) for text in texts])
+        return np.array([number(text) for text in texts])
     except ValueError:
         return np.array(texts)

@@ -138,6 +138,12 @@ def _cycle(node: Node, times: Array) -> Signal:
         raise node["period"].expected("a time above 0")
     mean = node["mean"].numbers(_PER_POINT) if "mean" in node else np.zeros(())
     name = node["shape"].choice(_SHAPES, "shape") if "shape" in node else "sine"
+    step = np.diff(times).min()
+    if step > period / 4 * (1 + 1e-9):
+        raise node["period"].refuse(
+            f"is {period:g}, and no step of [times] is smaller than {step:g}: the cycle would miss "
+            f"its peaks. Make steps of {period / 4:g} at most"
+        )
     begin = times[0]
 
     def cycle(time: float) -> Array:

@@ -1,4 +1,4 @@
-"""Results as columns of numbers: for a csv file, a data frame or a plot."""
+"""Columns of numbers: results for a csv file, a data frame or a plot, and lines of such files."""
 
 from __future__ import annotations
 
@@ -18,6 +18,29 @@ from neml2_capi._ffi.variables import Variable
 Columns = dict[str, NDArray[Any]]
 #: The most points that a diagram names.
 _MOST_NAMED = 8
+
+
+def fields(line: str, mark: str = ",", file: object = "the file") -> list[str]:
+    """The fields of a line of a csv file; FatalError if it cannot be split.
+
+    A quote that is not closed ends with the line: it takes no other line in.
+    """
+    try:
+        row = next(csv.reader([line.strip("\r\n ")], delimiter=mark, skipinitialspace=True), [])
+    except csv.Error as error:
+        raise FatalError(
+            f"{file} has a line {line[:40]!r}... that cannot be read: {error}",
+            lib.NEML2_ERROR_ARGUMENT,
+            "file",
+        ) from error
+    return [field.strip() for field in row]
+
+
+def number(text: str) -> float:
+    """The number that a text is; ValueError if it is none. Python's 1_0 is none."""
+    if "_" in text:
+        raise ValueError(text)
+    return float(text)
 
 
 def columns_of(arrays: Mapping[str, NDArray[Any]], variables: Mapping[str, Variable]) -> Columns:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -14,6 +13,7 @@ from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.refusals import reason_of
 from neml2_capi.driver.arguments import file_name, wrong
+from neml2_capi.driver.tables import fields, number
 from neml2_capi.fit.columns import column
 from neml2_capi.fit.units import FACTORS, factor, unit_of, without_slash
 
@@ -48,7 +48,7 @@ def read_csv(
     chosen = _chosen(names, columns, path)
     numbers: dict[str, list[float]] = {quantity: [] for quantity in chosen}
     for line, text in lines:
-        row = _split(text, mark)
+        row = fields(text, mark, path)
         if mark == " " and len(row) < len(names):
             raise _refused(
                 path, f"line {line} has {len(row)} fields, and there are {len(names)} names"
@@ -118,10 +118,10 @@ def _headed(
     place = next((i for i, (_, line) in enumerate(rows) if _names(line, columns, separator)), 0)
     number, first = rows[place]
     mark = separator or _separator(first)
-    names, rest = _split(first, mark), rows[place + 1 :]
+    names, rest = fields(first, mark), rows[place + 1 :]
     if all(_is_number(name, decimal) for name in names):
         before = [line.strip(" \t\r\n#") for n, line in lines if n < number and line.strip()]
-        behind = _split(before[-1], mark) if before else []
+        behind = fields(before[-1], mark) if before else []
         if len(behind) != len(names):
             raise _refused(
                 path,
@@ -130,7 +130,7 @@ def _headed(
             )
         names, rest = behind, rows
     if rest:
-        units = _split(rest[0][1], mark)
+        units = fields(rest[0][1], mark)
         if len(units) == len(names) and _are_units(units, decimal):
             bare = [unit.strip("[]() ") for unit in units]
             names = [f"{n} [{unit}]" if unit else n for n, unit in zip(names, bare, strict=True)]
@@ -142,7 +142,7 @@ def _headed(
 
 def _names(line: str, columns: Mapping[str, str], separator: str | None) -> bool:
     """Whether the line names a strain and a stress, or all columns that were chosen."""
-    names = _split(line, separator or _separator(line))
+    names = fields(line, separator or _separator(line))
     if columns:
         return all(name in names or name in map(_plain, names) for name in columns.values())
     quantities = {_quantity(name).partition(".")[0] for name in names}
@@ -158,15 +158,6 @@ def _are_units(fields: list[str], decimal: str) -> bool:
         and not any(_is_number(field, decimal) for field in fields)
         and any(field in known or field[0] in "[(" for field in told)
     )
-
-
-def _split(line: str, mark: str) -> list[str]:
-    """The fields of a line. A quote that is not closed ends with it, and so with its row."""
-    try:
-        row = next(csv.reader([line.strip("\r\n ")], delimiter=mark, skipinitialspace=True), [])
-    except csv.Error as error:
-        raise wrong("file", f"has the line {line[:40]!r}...: {error}") from error
-    return [field.strip() for field in row]
 
 
 def _separator(line: str) -> str:
@@ -275,9 +266,7 @@ def _is_number(field: str, decimal: str) -> bool:
 
 
 def _parsed(field: str, decimal: str) -> float:
-    if "_" in field:  # float() takes 1_0 for 10
-        raise ValueError(field)
-    return float(field.replace(",", ".") if decimal == "," else field)
+    return number(field.replace(",", ".") if decimal == "," else field)
 
 
 def _has_comma(field: str) -> bool:

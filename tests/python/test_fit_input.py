@@ -202,7 +202,7 @@ def test_choices_of_a_table_are_checked(
 def test_a_field_without_end_is_named(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text(f"t,strain,stress\n0,0,0\n1,1e-3,{'2' * 200_000}\n")
-    with pytest.raises(FatalError, match=r"file has the line '1,1e-3,2222.* field larger than"):
+    with pytest.raises(FatalError, match=r"a.csv has a line '1,1e-3,2222.* field larger than"):
         Experiment.from_csv(file)
 
 

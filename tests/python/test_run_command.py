@@ -191,6 +191,35 @@ def test_measured_columns_drive_a_model(write: Write, tmp_path: Path) -> None:
     assert "forces.strain.xx.column: the column 'who' of" in said and "not hold numbers" in said
 
 
+def test_a_row_of_a_file_is_one_line(write: Write, tmp_path: Path) -> None:
+    """A quote that is not closed took in the lines up to the next one."""
+    rows = '0,0,"5 inch\n\n4,2.0,b\n8,0.0,c"\n20,-2.0,d\n'
+    (tmp_path / "test.csv").write_text(f"time,exx,who\n{rows}")
+    body = "[forces.strain.xx]\nfile = 'test.csv'\ncolumn = 'exx'\ntime = 'time'\nscale = 0.01\n"
+    strain = strain_of(write, body)
+    expected = np.interp(TIMES, [0, 4, 8, 20], [0, 0.02, 0, -0.02])
+    np.testing.assert_allclose(strain[:, 0], expected, atol=1e-16)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("t,exx\n0,0\n10,1_0\n", "the column 'exx' of {file} does not hold numbers"),
+        ("t;exx\n0;0\n\n10;0,01\n", "{file} has 2 columns in line 4, but 1 names; expected commas"),
+        ("t,exx [µm]\n0,0\n", "{file} is no text in UTF-8: 'utf-8' codec"),
+        (f"t,exx\n0,{'1' * 140_000}\n", "{file} has a line '0,1111"),
+    ],
+    ids=["underscore", "decimal commas", "latin-1", "a long field"],
+)
+def test_a_file_that_is_no_table_is_named(
+    write: Write, tmp_path: Path, content: str, message: str
+) -> None:
+    file = tmp_path / "test.csv"
+    file.write_bytes(content.encode("latin-1"))
+    said = error("run", write("[forces.strain.xx]\nfile = 'test.csv'\ncolumn = 'exx'\n"))
+    assert "forces.strain.xx.column: " in said and message.format(file=file) in said
+
+
 @pytest.mark.parametrize("suffix", ["csv", "npz"])
 def test_results_of_one_run_drive_the_next(write: Write, tmp_path: Path, suffix: str) -> None:
     body = "[forces.strain]\nxx.ramp = 0.01\nxy.ramp = 0.002\n"
@@ -409,6 +438,10 @@ WRONG = {
     "a shape": (
         "[forces.strain]\nxx.cycle = { amplitude = 1, period = 1, shape = 'sin' }\n",
         "xx.cycle.shape: unknown shape 'sin'; did you mean 'sine'?",
+    ),
+    "a cycle between two times": (
+        "[forces.strain]\nxx.cycle = { amplitude = 0.01, period = 0.5 }\n",
+        "xx.cycle.period: is 0.5, and no step of [times] is smaller than 0.5: the cycle would miss",
     ),
     "short points": (
         "[forces.strain]\nxx.points = [[0, 0], [5, 1]]\n",
