@@ -83,6 +83,8 @@ def _columns(rows: list[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 def _column(name: str, given: Any) -> Array:
+    if np.ma.is_masked(given):
+        raise _refused(f"{name!r} is masked: leave these sets out, or fill it first", name)
     try:
         column: Array = np.array(
             as_array(given, Label("parameter", name)) if is_torch(given) else given

@@ -767,6 +767,10 @@ def test_a_bar_counts_the_sets_from_where_the_sweep_goes_on(
         ({"parameters": []}, "are empty"),
         ({"parameters": {"E": [1.0, 2.0], "yield_stress": [1.0]}}, "'E' has 2, 'yield_stress' has"),
         ({"parameters": {"E": [object()]}}, "'E' is of objects"),
+        (
+            {"parameters": {"E": np.ma.masked_array([1.0, 2.0], [False, True])}},
+            "'E' is masked: leave",
+        ),
         ({"parameters": [{"E": 1.0}, {"yield_stress": 1.0}]}, "set 1 yield_stress"),
         ({"parameters": [{"E": 1.0}, {"E": [1.0, 2.0]}]}, r"and \(2,\) in set 1"),
         ({"parameters": [1.0]}, "set 0 is a float"),
