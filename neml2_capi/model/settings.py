@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from neml2_capi._ffi.options import Options
 from neml2_capi.model.described import Described
@@ -19,6 +19,24 @@ class Settings(Described):
     def __setitem__(self, name: str, value: Any) -> None:
         """Replace a parameter, as set_parameter() does."""
         self.set_parameter(name, value)
+
+    if not TYPE_CHECKING:  # which would then take any attribute
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            # An attribute of this name would look like the parameter or the option, and be neither.
+            ready = "_engine" in vars(self) and not self._engine.closed
+            if ready and not name.startswith("_") and not hasattr(type(self), name):
+                own = {each.rpartition(".")[2] for each in self.parameters.names}
+                where = "model" if name in own else "model.options" if name in self.options else ""
+                if where:
+                    raise AttributeError(
+                        f"{name!r} is no attribute: {where}[{name!r}] = value sets it"
+                    )
+            super().__setattr__(name, value)
+
+    # It is no sequence of parameters, which Python would take it for by __getitem__().
+    __iter__ = None
+    __contains__ = None
 
     def _ipython_key_completions_(self) -> list[str]:
         return self.parameters.names

@@ -173,6 +173,22 @@ def test_a_model_is_a_function_and_has_its_parameters() -> None:
         model.inputs["strian"]
 
 
+def test_a_parameter_is_no_attribute_nor_a_model_a_sequence() -> None:
+    """Setting one changed nothing, in silence; `in` looked for a parameter 0."""
+    model: Any = Model(examples.path("chaboche"))
+    with pytest.raises(AttributeError, match=r"model\['E'\] = value sets it"):
+        model.E = 100e3
+    with pytest.raises(AttributeError, match=r"model\.options\['miters'\] = value sets it"):
+        model.miters = 10
+    with pytest.raises(AttributeError):
+        model.dtype = "float32"
+    model.remark = "a user's own"
+    assert model.remark == "a user's own"
+    for ask in (lambda: "E" in model, lambda: list(model)):
+        with pytest.raises(TypeError, match="is not"):
+            ask()
+
+
 def test_names_are_completed() -> None:
     model = Model(examples.path("chaboche"))
     completed: dict[str, Any] = {
