@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neml2_capi._ffi.errors import FatalError, unknown_name
+from neml2_capi._ffi.labels import Label
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import Tensor
 from neml2_capi.driver.arguments import wrong
+from neml2_capi.driver.forces import as_array, typed
 from neml2_capi.driver.gradients import MEMORY, Gradients
 from neml2_capi.model.evaluation import check_mapping
 
@@ -84,7 +85,7 @@ class Derived(Mapping[str, Any]):
         Raises
         ------
         FatalError
-            drive() was not asked for derivatives, or cotangents are of another shape.
+            drive() was not asked for derivatives, or cotangents are of another shape or not finite.
         ConvergenceError
             As of derivative().
         """
@@ -92,7 +93,8 @@ class Derived(Mapping[str, Any]):
         weights = {}
         for output, cotangent in cotangents.items():
             gradients, shape = self._derived(output), np.shape(self[output])
-            weights[output] = np.asarray(Tensor(cotangent).numpy(), float)
+            label = Label("cotangent", output)
+            weights[output] = typed(as_array(cotangent, label), label, "float64")
             if weights[output].shape != shape:
                 raise FatalError(
                     f"the cotangent of {output!r} has the shape {weights[output].shape}; expected "

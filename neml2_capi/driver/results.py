@@ -250,10 +250,12 @@ class Results(Derived):
             results over time, for csv.
         """
         name = file_name("path", path)
-        if name.endswith(".csv"):
+        if os.path.isdir(name):  # noqa: PTH112
+            raise wrong("path", f"is the folder {name}: name a file in it")
+        if name.lower().endswith(".csv"):
             self._save(name, "csv")
         else:
-            self._save(name if name.endswith(".npz") else f"{name}.npz", "npz")
+            self._save(name if name.lower().endswith(".npz") else f"{name}.npz", "npz")
 
     def _save(self, path: str | os.PathLike[str], form: str) -> None:
         with written(path, "the results") as stream:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
+from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+
 from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.labels import Label, common_batch
 from neml2_capi._ffi.library import lib
 from neml2_capi.model.described import Described
 from neml2_capi.model.evaluation import check_mapping
@@ -75,13 +79,25 @@ class States(Described):
         Raises
         ------
         FatalError
-            The file cannot be written.
+            The file cannot be written, the state is of another model, or `step` is no whole number
+            or `time` not a finite one.
         """
-        if not isinstance(state, State):
-            raise FatalError(f"state must be a State of model.state(); got {state!r}")
-        arrays = state.arrays()
-        batches = (a.shape[: a.ndim - len(self._point(n))] for n, a in arrays.items())
-        told = {"npoints": math.prod(next(batches, ())), "step": int(step), "time": float(time)}
+        arrays = state.arrays() if isinstance(state, State) else {}
+        if not isinstance(state, State) or arrays.keys() != self.state().arrays().keys():
+            held = f", which has {', '.join(arrays)}" if arrays else ""
+            raise _refused("state", f"must be a State of this model's state(); got {state!r}{held}")
+        if not isinstance(step, Integral) or not -(2**63) <= step < 2**63:
+            raise _refused("step", f"must be a whole number of 64 bits; got {step!r}")
+        if not isinstance(time, Real) or not math.isfinite(time):
+            raise _refused("time", f"must be a finite number; got {time!r}")
+        points = {name: self._point(name) for name in arrays}
+        batch = common_batch(
+            (Label("state", name), Label("state", name).batch_of(array.shape, points[name]))
+            for name, array in arrays.items()
+        )
+        # One value for all points is written for each: other languages read no other.
+        arrays = {n: np.broadcast_to(array, batch + points[n]) for n, array in arrays.items()}
+        told = {"npoints": math.prod(batch), "step": int(step), "time": float(time)}
         texts = {"artifact": self.checksum, **{k: repr(v) for k, v in told.items()}}
         write_state(path, arrays, texts)
 
@@ -122,3 +138,7 @@ class States(Described):
         """The point shape of an input."""
         known = self._signature.inputs.index_of
         return self._signature.inputs[known[name]].point_shape if name in known else ()
+
+
+def _refused(argument: str, problem: str) -> FatalError:
+    return FatalError(f"{argument} {problem}", lib.NEML2_ERROR_ARGUMENT, argument)

@@ -65,6 +65,37 @@ def test_steps_by_hand_at_every_third_step(steel: Model, tmp_path: Path) -> None
     assert part["stress"].shape == (5, 1, 6) and len(list(tmp_path.iterdir())) == 1
 
 
+def test_what_is_no_state_of_a_model_is_not_saved(steel: Model, tmp_path: Path) -> None:
+    """It was written with the checksum of the artifact, and could not be read again."""
+    file, state = tmp_path / "run.state", steel.state(2)
+    other = Model(examples.path("isotropic_hardening")).state(2)
+    wrong: list[tuple[Any, dict[str, Any], str]] = [
+        (other, {}, "must be a State of this model's state.*which has strain~1, t~1"),
+        ("state", {}, "must be a State of this model's state"),
+        (state, {"step": 1.5}, "step must be a whole number of 64 bits; got 1.5"),
+        (state, {"step": 2**63}, "step must be a whole number of 64 bits"),
+        (state, {"time": np.nan}, "time must be a finite number; got nan"),
+        (state, {"time": "1"}, "time must be a finite number; got '1'"),
+    ]
+    for given, options, message in wrong:
+        with pytest.raises(FatalError, match=message):
+            steel.save_state(file, given, **options)
+    assert not file.exists()
+
+
+def test_one_value_for_all_points_is_saved_for_each(steel: Model, tmp_path: Path) -> None:
+    """The file said that it is of one point, which other languages refuse."""
+    file, state = tmp_path / "run.state", steel.state(3)
+    inputs = state.inputs(strain=CYCLES[3][0], t=TIMES[3])
+    state.advance(steel.forward(inputs))
+    steel.save_state(file, state)
+    arrays, told = read_state(file)
+    assert told["npoints"] == "3"
+    assert {array.shape[0] for name, array in arrays.items() if "/" not in name} == {3}
+    again, _, _ = steel.load_state(file)
+    np.testing.assert_array_equal(again["strain"], np.broadcast_to(CYCLES[3][0], (3, 6)))
+
+
 IN_GERMAN = """
 import locale, sys
 from neml2_capi import Model, examples

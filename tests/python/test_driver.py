@@ -513,6 +513,16 @@ def test_results_are_saved_and_loaded(viscoplastic: Model, tmp_path: Path, name:
         assert {*file.files} - {"variables.json"} == {*results}
 
 
+def test_a_name_tells_its_form_in_capitals_too(viscoplastic: Model, tmp_path: Path) -> None:
+    results = drive(viscoplastic, TIMES, {"strain": STRAIN})
+    for name in ("A.NPZ", "A.CSV"):
+        results.save(tmp_path / name)
+    assert {*tmp_path.iterdir()} == {tmp_path / "A.NPZ", tmp_path / "A.CSV"}
+    assert list(Results.load(tmp_path / "A.NPZ")) == list(results)
+    with pytest.raises(FatalError, match=r"path is the folder .*: name a file in it"):
+        results.save(tmp_path)
+
+
 def test_a_file_of_one_array_is_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "one.npy", STRAIN)
     with pytest.raises(FatalError, match=r"one.npy cannot be read: .* expected a file of"):

@@ -364,3 +364,19 @@ def test_gradients_run_through_what_torch_drives(steel: Model) -> None:
         return experiments.uniaxial(steel, times, stress * 100)["strain"] * 1e3
 
     assert torch.autograd.gradcheck(pulled, [tensor(2.1)], eps=1e-5, atol=1e-5, rtol=1e-5)
+
+
+def test_a_cotangent_that_is_no_number_is_named() -> None:
+    """NaN made the gradient NaN in silence, and a mask was told of a tensor."""
+    model = Model(examples.path("chaboche"))
+    results = experiments.tension(model, np.linspace(0, 1, 3), 0.01, derivatives=["E"])
+    weights = np.ones((3, 6))
+    for broken, message in (
+        (np.where(np.eye(3, 6), np.nan, weights), r"cotangent 'stress' has nan at index \[0, 0\]"),
+        (np.ma.masked_array(weights, np.eye(3, 6) > 0), "cotangent 'stress' is masked"),
+        (weights + 1j, "cotangent 'stress' has the element type"),
+        (None, "cotangent 'stress' is None"),
+    ):
+        with pytest.raises(FatalError, match=message):
+            results.gradient({"stress": broken})
+    assert np.isfinite(results.gradient({"stress": weights})["E"])
