@@ -26,7 +26,8 @@ HOOKE = """
 kernel void neml2_law(long points, global const double *in, long first, long point, long across,
     global const double *E, long first_of_E, long point_of_E, long across_of_E,
     global double *out, long first_out, long point_out, long across_out, global double *tangent,
-    global int *reports, global double *norms, global const int *summary, long until, long derivatives,
+    global int *reports, global double *norms, global const int *summary, long until,
+    long derivatives,
     double atol, double rtol, double divtol, long miters) {
   const long p = get_global_id(0);
   if (p >= points || (summary && summary[0] < until)) return;

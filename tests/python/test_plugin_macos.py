@@ -194,7 +194,7 @@ def test_strings_of_any_length_are_followed_by_the_signature(
 ) -> None:
     """Whatever gap the linker left before its own, and however the table of exports grows."""
     shell = bytearray(shells[name].read_bytes())
-    size = place_of(0x2, shell) + 20
+    size = place_of(0x2, bytes(shell)) + 20
     for _ in range(16):
         struct.pack_into("<I", shell, size, struct.unpack_from("<I", shell, size)[0] - 1)
         for numbers in ({}, NUMBERS, dict.fromkeys(map(str, range(5)), 0.5)):
