@@ -80,7 +80,7 @@ std::string MaterialAxes::before(Point& point, bool with_slopes) const {
   const Matrix q = axes_of(point), square = deformation::multiply(q, deformation::transpose(q));
   constexpr double most = 1e-6;
   for (std::size_t i = 0; i < 9; ++i)
-    if (std::abs(square[i] - deformation::unit[i]) > most || deformation::determinant(q) < 0)
+    if (!(std::abs(square[i] - deformation::unit[i]) <= most) || deformation::determinant(q) < 0)
       return join("'", axes_name,
                   "' is no rotation: expected rows that are the unit vectors of the material's axes, at "
                   "right angles to each other and right-handed. A smaller step does not mend that.");

@@ -430,3 +430,5 @@ def test_axes_that_are_no_rotation_fail_their_point(artifacts: Artifacts) -> Non
     np.testing.assert_array_equal(
         np.asarray(error.value.report["status"]) == 0, [True, False, False]
     )
+    with pytest.raises(ConvergenceError, match="'material_axes' is no rotation"):
+        model(strain=np.full(6, 1e-3), material_axes=np.full((3, 3), np.nan))  # not the strain's
