@@ -10,7 +10,6 @@ python3 build.py test --everything the other Pythons, models compiled again, Thr
 python3 build.py test --platform manylinux_2_17_aarch64   its wheel and programs, by qemu
 python3 build.py models            compile the models of the tests again, if recipes changed
 python3 build.py build             the library, the tests and the examples, into build/
-python3 build.py matrix            other compilers, Pythons, numpy, torch: tables of docs/
 python3 build.py wheel             the wheel, into dist/, with its manylinux tag
 python3 build.py wheel --platform all   for old C libraries, musl and aarch64, and the sources
 python3 build.py bench             the speed, beside NEML2's own runtime, into bench-output/
@@ -65,8 +64,6 @@ def parser() -> argparse.ArgumentParser:
         help="with --full: test the wheel under all CPythons here, and fail if fewer than N are",
     )
 
-    matrix = commands.add_parser("matrix", help="the tables of docs/compatibility.md")
-    matrix.add_argument("parts", nargs="*", metavar="PART", help="compilers, pythons, torch")
     models = commands.add_parser("models", help="the archive of the tests' compiled models")
     models.add_argument("--examples", action="store_true", help="those of the examples too")
     commands.add_parser("build", help="the library, the tests and the examples")

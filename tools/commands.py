@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 from tools.environments import Environment, has_torch, prepare, requirements
-from tools.matrix import matrix as matrix
 from tools.native import configured, slowest
 from tools.platforms import PLATFORMS, platform_wheel
 from tools.process import CACHE, ROOT, Command, Failure, jobs, openly, quietly

@@ -24,7 +24,6 @@ OTHER_TORCHES = {
     "2.15.0": ("nvidia-cuda-cupti==13.2.86", "nvidia-cuda-runtime==13.2.86"),
     "2.10.0": ("nvidia-cuda-cupti-cu12==12.8.90", "nvidia-cuda-runtime-cu12==12.8.90"),
 }
-NEWEST_TORCH = next(iter(OTHER_TORCHES))
 
 
 def _pyproject_list(table: str, key: str, source: Path = ROOT) -> list[str]:
@@ -171,7 +170,7 @@ def has_torch() -> bool:
     return found.returncode == 0
 
 
-def other_torch(release: str = NEWEST_TORCH) -> Path | None:
+def other_torch(release: str) -> Path | None:
     """Return the folder of a torch of OTHER_TORCHES, or print why it cannot be had.
 
     Only its libtorch is for use: the packages that torch needs in Python are not there.

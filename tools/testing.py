@@ -8,13 +8,13 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
 from tools.editable import install_checkout
 from tools.environments import (
+    OTHER_TORCHES,
     Environment,
     build_environment,
     device_variables,
@@ -58,7 +58,7 @@ def _run(tier: str, interpreters: int, chosen: list[str]) -> list[str]:
     else:
         later = () if quick else ("examples",)
         build.make("all", *later, title="building the library and the test programs")
-    environment, variables = quick_environment() if quick else full_environment()
+    environment, variables = quick_environment() if quick else full_environment(tier)
     install_checkout(environment, build)
     variables["NEML2_CAPI_PROGRAMS"] = str(build.folder)
     if selected:  # then a test builds the programs that it runs
@@ -89,6 +89,11 @@ def _run(tier: str, interpreters: int, chosen: list[str]) -> list[str]:
         other.install_wheel(published)
         title = f"the wheel of another compiler under {python}"
         failures += run_pytest(title, other, variables, "quick", chosen, "-q", "-m", _OF_PYTHON)
+    if tier == "everything":
+        oldest = prepare("oldest-numpy", requirements("test"), min(found.items())[1], [_NUMPY])
+        oldest.install_wheel(published)
+        title = f"the wheel with {_NUMPY}"
+        failures += run_pytest(title, oldest, variables, "quick", chosen, "-q", "-m", _OF_PYTHON)
     return failures
 
 
@@ -117,7 +122,7 @@ def quick_environment() -> tuple[Environment, dict[str, str]]:
     return prepare("test", requirements("test")), {"NEML2_CAPI_COMPILE": "0"}
 
 
-def full_environment() -> tuple[Environment, dict[str, str]]:
+def full_environment(tier: str) -> tuple[Environment, dict[str, str]]:
     """An environment with torch, if there is one for this Python, and all that tests can use."""
     torch = has_torch()
     extras = ["test", "full", "sweeps", *(["compile", "arrays"] if torch else [])]
@@ -127,8 +132,10 @@ def full_environment() -> tuple[Environment, dict[str, str]]:
         print("no torch for this Python: the tests that need it or neml2-compile are skipped")
         return environment, {**variables, "NEML2_CAPI_COMPILE": "0"}
     variables["NEML2_CAPI_COMPILER"] = str(environment.python)
-    if "NEML2_CAPI_TEST_LIBTORCH" not in os.environ and (place := other_torch()):
-        variables["NEML2_CAPI_TEST_LIBTORCH"] = str(place)
+    if "NEML2_CAPI_TEST_LIBTORCH" not in os.environ:
+        releases = list(OTHER_TORCHES)[: None if tier == "everything" else 1]
+        places = map(str, filter(None, map(other_torch, releases)))
+        variables["NEML2_CAPI_TEST_LIBTORCH"] = os.pathsep.join(places)
     return environment, variables
 
 
@@ -141,6 +148,9 @@ def _with_hosts(python: str | None) -> Environment | None:
     alone = ["dolfinx-external-operator==0.11.0"]
     return prepare("hosts", requirements("test", "hosts"), python, alone)
 
+
+# The oldest numpy that pyproject.toml promises, which the oldest Python takes.
+_NUMPY = "numpy==1.24.*"
 
 # What can differ between two CPythons: each test of the other kinds has run under one already.
 _OF_PYTHON = "not native and not numbers"
@@ -178,35 +188,19 @@ def run_pytest(
     status = openly(command, {**variables, **settings})
     if status == 0 or (status == _NO_TESTS and "-m" in options):
         return []
-    failed = [each for each in outcomes() if each.kind == "failed"]
-    # CI may show the end alone: a line or two for each.
-    return [title, *(f"  {each.module}::{each.name}\n    {each.why[:600]}" for each in failed)]
+    return [title, *_failed()]
 
 
 # What pytest tells of its last run, in the format of JUnit.
 _REPORT = LOGS / f"tests-{os.getpid()}.xml"
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What became of one test: "passed", "failed" or "skipped", and why."""
-
-    module: str
-    name: str
-    kind: str
-    why: str
-
-
-def outcomes() -> list[Outcome]:
-    """What became of each test in pytest's last run; nothing if pytest could not start."""
-    kinds = {"failure": "failed", "error": "failed", "skipped": "skipped"}
-    found = []
+def _failed() -> Iterator[str]:
+    """Yield a line or two for each test that failed in pytest's last run: CI may show no more."""
     for case in ElementTree.parse(_REPORT).iter("testcase") if _REPORT.is_file() else ():
-        wrong = next((child for child in case if child.tag in kinds), None)
-        why = "" if wrong is None else " ".join(wrong.get("message", "").split())
-        kind = "passed" if wrong is None else kinds[wrong.tag]
-        found.append(Outcome(case.get("classname", ""), case.get("name", ""), kind, why))
-    return found
+        for wrong in (*case.findall("failure"), *case.findall("error")):
+            why = " ".join(wrong.get("message", "").split())
+            yield f"  {case.get('classname')}::{case.get('name')}\n    {why[:600]}"
 
 
 def _selects(arguments: Sequence[str]) -> bool:

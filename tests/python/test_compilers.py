@@ -1,7 +1,7 @@
 """Headers, faces and examples with every compiler on the path, by its name and version.
 
-The oldest and the newest of each family are for the full tier. `python3 build.py matrix` writes
-what all of them said into docs/compatibility.md. The compiler that `cc` is has its tests elsewhere.
+The oldest and the newest of each family are for the full tier, all for everything. What they said
+stands in docs/compatibility.md. The compiler that `cc` is has its tests elsewhere.
 """
 
 from __future__ import annotations
