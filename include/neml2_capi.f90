@@ -323,10 +323,7 @@ module neml2_capi_internal
   end interface neml2_view
 
   ! What values() points to if there are none.
-  real(real64), target :: no_real64(0)
-  real(real32), target :: no_real32(0)
-  integer(int64), target :: no_int64(0)
-  integer(int32), target :: no_int32(0)
+  real(real64), target :: no_number = 0
 
   abstract interface
     subroutine free_handle(handle) bind(c)
@@ -2182,10 +2179,7 @@ contains
     values => null()
     call find_values(self, neml2_float64, array, outcome)
     if (outcome == neml2_ok) outcome = need_dense(array)
-    if (outcome == neml2_ok) then
-      values => no_real64
-      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
-    end if
+    if (outcome == neml2_ok) call c_f_pointer(array%base, values, [product(array%extents)])
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine values_real64
@@ -2202,9 +2196,8 @@ contains
     real(real64), pointer :: all(:)
     call find_values(self, neml2_float64, array, outcome)
     if (outcome == neml2_ok) then
-      all => no_real64
       call find_positions(array, positions)
-      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
+      call c_f_pointer(array%base, all, [max(maxval(positions), 0_int64)])
       values = all(positions)
     end if
     if (present(errmsg)) call tell(outcome, errmsg)
@@ -2222,8 +2215,9 @@ contains
     outcome = c_tensor_inspect(info, c_handle(self))
     if (outcome /= neml2_ok) return
     array%dtype = info%dtype
-    array%base = info%data
     array%extents = reversed(info%shape, info%ndim)
+    array%base = info%data
+    if (product(array%extents) == 0) array%base = c_loc(no_number)
     array%strides = reversed(info%strides, info%ndim)
     if (info%device /= neml2_device_cpu) then
       outcome = raised(neml2_error_unsupported, "values", &
@@ -2581,10 +2575,7 @@ contains
     values => null()
     call find_values(self, neml2_float32, array, outcome)
     if (outcome == neml2_ok) outcome = need_dense(array)
-    if (outcome == neml2_ok) then
-      values => no_real32
-      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
-    end if
+    if (outcome == neml2_ok) call c_f_pointer(array%base, values, [product(array%extents)])
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine values_real32
@@ -2599,10 +2590,7 @@ contains
     values => null()
     call find_values(self, neml2_int64, array, outcome)
     if (outcome == neml2_ok) outcome = need_dense(array)
-    if (outcome == neml2_ok) then
-      values => no_int64
-      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
-    end if
+    if (outcome == neml2_ok) call c_f_pointer(array%base, values, [product(array%extents)])
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine values_int64
@@ -2617,10 +2605,7 @@ contains
     values => null()
     call find_values(self, neml2_int32, array, outcome)
     if (outcome == neml2_ok) outcome = need_dense(array)
-    if (outcome == neml2_ok) then
-      values => no_int32
-      if (product(array%extents) > 0) call c_f_pointer(array%base, values, [product(array%extents)])
-    end if
+    if (outcome == neml2_ok) call c_f_pointer(array%base, values, [product(array%extents)])
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine values_int32
@@ -2638,9 +2623,8 @@ contains
     real(real32), pointer :: all(:)
     call find_values(self, neml2_float32, array, outcome)
     if (outcome == neml2_ok) then
-      all => no_real32
       call find_positions(array, positions)
-      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
+      call c_f_pointer(array%base, all, [max(maxval(positions), 0_int64)])
       values = all(positions)
     end if
     if (present(errmsg)) call tell(outcome, errmsg)
@@ -2658,9 +2642,8 @@ contains
     integer(int64), pointer :: all(:)
     call find_values(self, neml2_int64, array, outcome)
     if (outcome == neml2_ok) then
-      all => no_int64
       call find_positions(array, positions)
-      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
+      call c_f_pointer(array%base, all, [max(maxval(positions), 0_int64)])
       values = all(positions)
     end if
     if (present(errmsg)) call tell(outcome, errmsg)
@@ -2678,9 +2661,8 @@ contains
     integer(int32), pointer :: all(:)
     call find_values(self, neml2_int32, array, outcome)
     if (outcome == neml2_ok) then
-      all => no_int32
       call find_positions(array, positions)
-      if (size(positions) > 0) call c_f_pointer(array%base, all, [maxval(positions)])
+      call c_f_pointer(array%base, all, [max(maxval(positions), 0_int64)])
       values = all(positions)
     end if
     if (present(errmsg)) call tell(outcome, errmsg)

@@ -24,18 +24,9 @@ _FORTRAN: Callers = {
         f"neml2_call%bind_{name}"
         for name in ("input", "output", "parameter", "tangent", "jvp", "cotangent", "adjoint")
     ],
-    "neml2_call_bind_derivative": ["neml2_call%bind_derivative"],
-    "neml2_call_bind_report": ["neml2_call%bind_report"],
-    "neml2_graph_open": ["neml2_graph%load", "neml2_graph%load_bytes"],
-    "neml2_model_parameter_set": ["neml2_model%set_parameter"],
     "neml2_operator_call_get_text": ["neml2_operator_call%get"],
-    "neml2_solve_run": ["neml2_model%forward_with"],
-    "neml2_solve_begin_call": ["neml2_solve%begin"],
     "neml2_tensor_share": ["assignment(=)"],
 }
-for _way in ("get", "set"):
-    for _kind in ("number", "text"):
-        _FORTRAN[f"neml2_model_option_{_way}_{_kind}"] = [f"neml2_model%{_way}_option"]
 for _kind in ("tensors", "integers", "reals"):
     _both = ["neml2_operator_call%get", "neml2_operator_call%get_list"]
     _FORTRAN[f"neml2_operator_call_get_{_kind}"] = _both
