@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -79,37 +79,24 @@ def counted(count: Callable[..., int], *arguments: Any) -> range:
     return range(number[0])
 
 
-def runtime_code(name: str) -> int:
-    """The number of a runtime; UnknownNameError if there is none of this name."""
-    code = RUNTIMES.get(name)
-    if code is not None:
-        return int(code)
-    raise unknown_name("runtime", str(name), RUNTIMES)
+def code_of(kind: str, name: str, codes: Mapping[str, int]) -> int:
+    """The number of a name; UnknownNameError if no "runtime", for example, is called so."""
+    if name not in codes:
+        raise unknown_name(kind, str(name), codes)
+    return int(codes[name])
 
 
 def measure_codes(strain: str | None, stress: str | None) -> tuple[int, int]:
     """The numbers of a strain measure and of its stress; None for none, and for the default."""
-    for kind, name, all_ in (
-        ("strain measure", strain, STRAIN_MEASURES),
-        ("stress measure", stress, STRESS_MEASURES),
-    ):
-        if name is not None and name not in all_:
-            raise unknown_name(kind, str(name), all_)
+    of_strain = 0 if strain is None else code_of("strain measure", strain, STRAIN_MEASURES)
+    of_stress = 0 if stress is None else code_of("stress measure", stress, STRESS_MEASURES)
     if strain is None and stress is not None:
         raise FatalError(
             "a stress measure belongs to a strain measure: give strain_measure=, too",
             lib.NEML2_ERROR_ARGUMENT,
             "stress_measure",
         )
-    return STRAIN_MEASURES[strain] if strain else 0, STRESS_MEASURES[stress] if stress else 0
-
-
-def hypothesis_code(name: str) -> int:
-    """The number of a hypothesis; UnknownNameError if there is none of this name."""
-    code = HYPOTHESES.get(name)
-    if code is not None:
-        return int(code)
-    raise unknown_name("hypothesis", str(name), HYPOTHESES)
+    return of_strain, of_stress
 
 
 def device_code(name: str) -> tuple[int, int]:

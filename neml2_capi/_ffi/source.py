@@ -10,10 +10,11 @@ import numpy as np
 from neml2_capi._ffi.dtypes import dtype_code
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.inspection import (
+    HYPOTHESES,
+    RUNTIMES,
+    code_of,
     device_code,
-    hypothesis_code,
     measure_codes,
-    runtime_code,
     sized,
 )
 from neml2_capi._ffi.library import ffi, lib
@@ -56,13 +57,13 @@ def native_source(
         dtype=0 if dtype is None else dtype_code(dtype),
         device=kind,
         device_index=index,
-        runtime=runtime_code(runtime),
+        runtime=code_of("runtime", runtime, RUNTIMES),
         strain=_text(strain),
         stress=_text(stress),
         strain_measure=measure,
         stress_measure=of_stress,
         material_axes=int(material_axes),
-        hypothesis=hypothesis_code(hypothesis),
+        hypothesis=code_of("hypothesis", hypothesis, HYPOTHESES),
     )
 
 

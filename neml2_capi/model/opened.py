@@ -184,27 +184,18 @@ def _loaded(source: Source) -> Any:
 
 
 def _opened(source: Source) -> Any:
-    owner = owned("model")
-    if source.devices is None:
-        given = native_source(
-            source.path,
-            name=source.name,
-            dtype=source.dtype,
-            device=source.device,
-            runtime=source.runtime,
-            **source.view._asdict(),
-        )
-        load([source.runtime], lambda: lib.neml2_model_open(owner, given))
-        return owner
-    scheduler = Scheduler(source.devices)._open()
+    owner, devices = owned("model"), source.devices
+    scheduler = Scheduler(devices)._open() if devices is not None else [ffi.NULL]
     given = native_source(
         source.path,
         name=source.name,
         dtype=source.dtype,
+        device=source.device,
+        runtime=source.runtime,
         scheduler=scheduler[0],
         **source.view._asdict(),
     )
-    runtimes = [device.runtime for device in source.devices]
+    runtimes = [source.runtime] if devices is None else [each.runtime for each in devices]
     load(runtimes, lambda: lib.neml2_model_open(owner, given))
     return owner
 

@@ -10,10 +10,11 @@ from neml2_capi._ffi.errors import FatalError, check
 from neml2_capi._ffi.handle import Handle, owned
 from neml2_capi._ffi.inspection import (
     RUNTIME_NAMES,
+    RUNTIMES,
+    code_of,
     counted,
     device_code,
     inspected,
-    runtime_code,
     sized,
 )
 from neml2_capi._ffi.library import lib
@@ -108,7 +109,7 @@ class Scheduler(Handle):
             priority=float(device.priority),
             device=kind,
             device_index=index,
-            runtime=runtime_code(device.runtime),
+            runtime=code_of("runtime", device.runtime, RUNTIMES),
         )
         check(lib.neml2_scheduler_add(self._open()[0], given))
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from neml2_capi._document import Node, read_text
 from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.inspection import STRAIN_MEASURES
 from neml2_capi._ffi.variables import Variables
 from neml2_capi.model import Model
 from neml2_capi.umat.properties import (
@@ -17,7 +18,6 @@ from neml2_capi.umat.properties import (
     ENERGY_RULES,
     HOSTS,
     KEYS,
-    STRAIN_MEASURES,
     SYMMETRIES,
     Constant,
     Field,

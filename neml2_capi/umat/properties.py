@@ -15,6 +15,7 @@ from typing import Any, ClassVar, TypeVar
 
 from neml2_capi._document import Node
 from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.inspection import STRAIN_MEASURES
 from neml2_capi._ffi.refusals import Refusal
 from neml2_capi._ffi.variables import Variable, Variables
 
@@ -22,7 +23,6 @@ from neml2_capi._ffi.variables import Variable, Variables
 ENERGIES = ("stored_energy", "dissipated_energy")
 #: How energies are found that the law does not give.
 ENERGY_RULES = ("integrated",)
-STRAIN_MEASURES = ("logarithmic", "green_lagrange", "corotational")
 SYMMETRIES = ("isotropic", "orthotropic")
 HOSTS = ("abaqus", "calculix", "kratos")
 # Kinds of states, and how STATEV holds them, by type.
