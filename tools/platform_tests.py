@@ -17,20 +17,6 @@ from tools.process import CACHE, ROOT, Command, Failure, quietly
 # Release of Debian, and the version of its CPython.
 _RELEASE = "bookworm"
 VERSION = "3.11"
-_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-
-# apt for another architecture, away from the system's own packages.
-_APT = """
-APT::Architecture "{architecture}";
-APT::Architectures {{ "{architecture}"; }};
-APT::Install-Recommends "false";
-APT::Sandbox::User "root";
-Dir::State "{folder}/state";
-Dir::State::status "{folder}/status";
-Dir::Cache "{folder}/cache";
-Dir::Etc::SourceList "{folder}/sources.list";
-Dir::Etc::SourceParts "/dev/null";
-"""
 
 # Stands where the interpreter stood, and says that name to it: it finds its library and a virtual
 # environment from there, and what starts sys.executable starts this.
@@ -99,45 +85,24 @@ def interpreter(tag: str) -> Path:
     """Return a python for the wheels of a platform, made once; a Failure if none can be had."""
     if tag != "manylinux_2_17_aarch64" or platform.machine() == "aarch64":
         raise Failure(f"there is no Python for {tag} here")
-    programs = ("apt-get", "dpkg", "qemu-aarch64")
-    if missing := [program for program in programs if not shutil.which(program)]:
-        raise Failure(
-            f"A Python for {tag} needs {', '.join(missing)}. In Debian 12: "
-            "apt-get install qemu-user"
-        )
     folder = CACHE / "interpreters" / tag
     with locked(folder.with_suffix(".lock")):
         if not (folder / "python").exists():
+            programs = ("mmdebstrap", "qemu-aarch64")
+            if missing := [program for program in programs if not shutil.which(program)]:
+                raise Failure(
+                    f"A Python for {tag} needs {', '.join(missing)}. In Debian 12: "
+                    "apt-get install mmdebstrap qemu-user"
+                )
             shutil.rmtree(folder, ignore_errors=True)
+            # numpy needs the run time of C++; programs for musl run from the same folder.
+            options = ["--variant=extract", "--architectures=arm64"]
+            options.append(f"--include=python{VERSION},libstdc++6,musl")
+            fetch: Command = ["mmdebstrap", *options, _RELEASE, folder]
+            quietly("fetching Python for arm64", fetch)
             program = folder / "usr" / "bin" / f"python{VERSION}"
-            _unpack(folder)
             real = program.rename(program.with_name("python.aarch64"))
             program.write_text(_BY_QEMU.format(machine="aarch64", root=folder, program=real))
             program.chmod(0o755)
             (folder / "python").symlink_to(program)
     return (folder / "python").readlink()
-
-
-def _unpack(folder: Path) -> None:
-    """Unpack what the interpreter needs, by an apt for the architecture, into a folder."""
-    title = "finding Debian's mirror"
-    indexes = quietly(title, ["apt-get", "indextargets", "--format", "$(SITE) $(RELEASE)"])
-    sites = [line.split()[0] for line in indexes.splitlines() if line.split()[1:] == [_RELEASE]]
-    if not sites:
-        raise Failure(f"apt knows no mirror of Debian {_RELEASE}, whose packages are wanted")
-    apt = folder / "apt"
-    for name in ("state/lists/partial", "cache/archives/partial"):
-        (apt / name).mkdir(parents=True)
-    (apt / "status").touch()
-    source = f"deb [signed-by={_KEYRING}] {sites[0]} {_RELEASE} main\n"
-    (apt / "sources.list").write_text(source)
-    (apt / "apt.conf").write_text(_APT.format(architecture="arm64", folder=apt))
-    variables = {"APT_CONFIG": str(apt / "apt.conf")}
-    quietly("reading Debian's list of packages", ["apt-get", "--quiet", "update"], variables)
-    fetch: Command = ["apt-get", "--quiet", "--yes", "--download-only", "install"]
-    # numpy needs the run time of C++; programs for musl run from the same folder.
-    wanted = [f"python{VERSION}", "libstdc++6", "musl"]
-    quietly("fetching Python for arm64", [*fetch, *wanted], variables)
-    for package in (apt / "cache" / "archives").glob("*.deb"):
-        quietly(f"unpacking {package.name}", ["dpkg", "-x", package, folder])
-    shutil.rmtree(apt)
