@@ -94,23 +94,6 @@ _SCRIPT = """\
 """
 
 
-def broken(before: Iterable[Part], now: Iterable[Part]) -> list[str]:
-    """What programs built with a frozen header would miss: declarations that changed or went.
-
-    Structures may have grown, and what is experimental may have gone, but not changed.
-    """
-    before, present = list(before), set(declarations(now))
-    gone = experimental(before) - {name_of(line) for line in present}
-    return [
-        line
-        for line in declarations(before)
-        if line not in present
-        and name_of(line) not in gone
-        and not line.endswith("bytes")
-        and not line.startswith("NEML2_ABI_VERSION")
-    ]
-
-
 def untold(description: str, changelog: str, release: str) -> list[str]:
     """What changed in this release without a word in its section of CHANGELOG."""
     section = re.search(rf"^## {re.escape(release)}\b.*?(?=^## |\Z)", changelog, re.M | re.S)

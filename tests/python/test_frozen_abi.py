@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,23 @@ def edited(old: str, new: str) -> list[Part]:
     return found
 
 
+def broken(before: Iterable[Part], now: Iterable[Part]) -> list[str]:
+    """What programs built with a frozen header would miss: declarations that changed or went.
+
+    Structures may have grown, and what is experimental may have gone, but not changed.
+    """
+    before, present = list(before), set(abi.declarations(now))
+    gone = abi.experimental(before) - {abi.name_of(line) for line in present}
+    return [
+        line
+        for line in abi.declarations(before)
+        if line not in present
+        and abi.name_of(line) not in gone
+        and not line.endswith("bytes")
+        and not line.startswith("NEML2_ABI_VERSION")
+    ]
+
+
 def run(program: Path, library: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """A program with the library of a folder."""
     environment = {
@@ -64,7 +82,7 @@ def test_a_release_keeps_its_header_and_module() -> None:
 
 @pytest.mark.skipif(not RELEASED, reason="there is no 1.0 yet")
 def test_nothing_that_is_frozen_has_changed() -> None:
-    assert abi.broken(contract(OF_THEN), contract(INCLUDE)) == []
+    assert broken(contract(OF_THEN), contract(INCLUDE)) == []
 
 
 @pytest.mark.parametrize(
@@ -86,7 +104,7 @@ def test_nothing_that_is_frozen_has_changed() -> None:
     ],
 )
 def test_a_change_that_would_break_a_program_is_found(old: str, new: str, lost: str) -> None:
-    found = abi.broken(contract(INCLUDE), edited(old, new))
+    found = broken(contract(INCLUDE), edited(old, new))
     assert any(lost in line for line in found), found
 
 
@@ -94,11 +112,11 @@ def test_what_is_experimental_may_go_and_structures_may_grow() -> None:
     before = contract(INCLUDE)
     grown = edited("} neml2_source;", "  int64_t later; /**< new */\n} neml2_source;")
     assert grown != before
-    assert abi.broken(before, grown) == []
+    assert broken(before, grown) == []
     gone = [part for part in before if part.title != "neml2_scheduler_count"]
     assert len(gone) == len(before) - 1
-    assert abi.broken(before, gone) == []
-    assert abi.broken(before, [part for part in before if part.title != "neml2_log_count"])
+    assert broken(before, gone) == []
+    assert broken(before, [part for part in before if part.title != "neml2_log_count"])
 
 
 def test_the_host_of_1_0_calls_every_function_that_is_frozen() -> None:
