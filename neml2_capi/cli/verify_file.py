@@ -220,10 +220,15 @@ def _closed_form(test: Node, node: Node, run: Run) -> tuple[Curve, tuple[str, ..
         expression = Expression(node.text('a closed form, such as "E * strain.xx"'))
     except ValueError as error:
         raise node.refuse(str(error)) from error
-    constants: dict[str, Any] = dict(CONSTANTS)
-    if "constants" in test:
-        constants |= {n: each.numbers() for n, each in test["constants"].table().items()}
     columns = run.columns()
+    short = {name.rpartition(".")[2] for name in run.model.parameters.names}
+    constants: dict[str, Any] = {
+        name: value for name, value in CONSTANTS.items() if name not in (*columns, *short)
+    }
+    for name, each in (test["constants"].table() if "constants" in test else {}).items():
+        if name in columns:
+            raise each.refuse("is a column of the results, too: call it otherwise")
+        constants[name] = each.numbers()
     stored = {**run.model.named_parameters(), **run.parameters}
     values: dict[str, Array] = {}
     for name in expression.names:

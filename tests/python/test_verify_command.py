@@ -220,6 +220,10 @@ def test_both_curves_are_drawn(tmp_path: Path) -> None:
         ("expect.stress.xx.expression = '__import__(\"os\")'", "no function '__import__'"),
         ("expect.stress.xx.expression = 'strain.xx.real[0]'", "may not hold 'strain.xx.real[0]'"),
         ("expect.stress.xx.expression = '1 +'", "no expression"),
+        (
+            "constants.t = 1\nexpect.stress.xx.expression = 't'",
+            "constants.t: is a column of the results, too",
+        ),
         ("expect.stress.xx.file = 'none.csv'", "none.csv: "),
         ("expect.stress.xx.artifact = 'none'", "none"),
         ("forces.strain.xx.rampe = 1\nexpect.strain.xx.constant = 0", "forces.strain.xx"),
