@@ -43,9 +43,12 @@ struct Wanted {
 };
 
 Wanted wanted(double code) {
-  if (!std::isfinite(code)) refuse("K[0] is " + std::to_string(code) + "; it says what to compute, from -3 to 4.");
+  const double given = code;
   const bool sound = code > 50;
   if (sound) code -= 100;
+  if (!(code > -3.5 && code < 4.5))
+    refuse("K[0] is " + std::to_string(given) +
+           "; it says what to compute, from -3 to 4, and 100 more for the speed of sound.");
   const double size = std::abs(code);
   const Operator kind = size <= 0.5   ? Operator::NONE
                         : size <= 1.5 ? Operator::ELASTIC

@@ -148,6 +148,15 @@ def test_the_speed_of_sound_needs_a_density(loaded: Point, density: float) -> No
     assert "speed_of_sound" in loaded.call(104, LOADED, null=("speed_of_sound",)).message
 
 
+@pytest.mark.parametrize("code", [5.0, 7.0, 50.0, 60.0, 95.0, 105.0, -4.0, -100.0, 1e300])
+def test_a_code_that_asks_for_nothing_is_told(loaded: Point, code: float) -> None:
+    """60 was a prediction, whose stress is that of the beginning."""
+    found = loaded.call(code, LOADED)
+    assert found.status == -1 and "it says what to compute, from -3 to 4, and 100 more" in (
+        found.message
+    )
+
+
 def test_a_code_that_is_no_number_is_told(loaded: Point) -> None:
     assert "K[0] is nan" in loaded.call(np.nan, LOADED).message
 
