@@ -1,4 +1,4 @@
-"""Texts for the library."""
+"""Texts for the library, and numbers in texts."""
 
 from __future__ import annotations
 
@@ -19,3 +19,10 @@ def c_string(value: str | os.PathLike[str] | None) -> Any:
             f"{value!r} holds a zero character; expected a text without", lib.NEML2_ERROR_ARGUMENT
         )
     return encoded
+
+
+def number(text: str) -> float:
+    """The number that a text is; ValueError if it is none. Python's 1_0 is none."""
+    if "_" in text:
+        raise ValueError(text)
+    return float(text)

@@ -15,6 +15,7 @@ from neml2_capi._document import Node, read_json, read_toml
 from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.outside import require_outside
+from neml2_capi._ffi.strings import number
 
 #: The name of the file, beside metadata.json.
 FILE = "bounds.json"
@@ -112,7 +113,7 @@ def parsed(text: str, kind: str = "validity") -> Interval:
     name, _, sides = text.rpartition("=")
     lower, colon, upper = sides.partition(":")
     try:
-        numbers = [float(side) if side.strip() else None for side in (lower, upper)]
+        numbers = [number(side) if side.strip() else None for side in (lower, upper)]
     except ValueError:
         numbers = []
     if not name.strip() or not colon or not numbers:
@@ -199,6 +200,8 @@ def from_mappings(bounds: Any, physical: Any) -> list[Interval]:
 def require_fit(bounds: Iterable[Interval], sizes: Mapping[str, int]) -> None:
     """FatalError unless each is of a variable of that many components, and is there once.
 
+    A value that is valid has a meaning: bounds of validity lie within the physical ones, or open.
+
     Parameters
     ----------
     bounds : iterable of Interval
@@ -206,14 +209,14 @@ def require_fit(bounds: Iterable[Interval], sizes: Mapping[str, int]) -> None:
     sizes : mapping of str to int
         The inputs and parameters of the artifact, and their numbers of components.
     """
-    known = set()
+    known: dict[tuple[str, str], Interval] = {}
     for each in bounds:
         if each.variable not in sizes:
             near = unknown_name("input or parameter", each.variable, sizes)
             raise _refused(each.variable, f"fit no variable: {near}", lib.NEML2_ERROR_NAME)
         if (each.variable, each.kind) in known:
             raise _refused(each.variable, f"({each.kind}) are given twice")
-        known.add((each.variable, each.kind))
+        known[each.variable, each.kind] = each
         size = sizes[each.variable]
         for side in (each.lower, each.upper):
             if len(side) not in (1, size):
@@ -222,6 +225,21 @@ def require_fit(bounds: Iterable[Interval], sizes: Mapping[str, int]) -> None:
                     f"are {len(side)} numbers, and it has {size} components: give one for each, or "
                     "one for all",
                     lib.NEML2_ERROR_SHAPE,
+                )
+    for (name, kind), valid in known.items():
+        if kind == "validity" and (name, "physical") in known:
+            _require_within(name, valid, known[name, "physical"])
+
+
+def _require_within(variable: str, valid: Interval, physical: Interval) -> None:
+    sides = (("lower", 1, valid.lower, physical.lower), ("upper", -1, valid.upper, physical.upper))
+    for side, inward, own, limits in sides:
+        for bound, limit in np.broadcast(own, limits):
+            if math.isfinite(bound) and inward * bound < inward * limit:
+                raise _refused(
+                    variable,
+                    f"have the {side} one {bound:g}, beyond the physical one, {limit:g}: no value "
+                    "there has a meaning",
                 )
 
 

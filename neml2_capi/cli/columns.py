@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from neml2_capi._ffi.components import column, components
 from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.strings import number
 from neml2_capi._ffi.variables import Variable
 from neml2_capi.driver.npz import read_npz
-from neml2_capi.driver.tables import fields, number
+from neml2_capi.driver.tables import fields
 
 Array = NDArray[np.float64]
 

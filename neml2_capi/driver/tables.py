@@ -36,13 +36,6 @@ def fields(line: str, mark: str = ",", file: object = "the file") -> list[str]:
     return [field.strip() for field in row]
 
 
-def number(text: str) -> float:
-    """The number that a text is; ValueError if it is none. Python's 1_0 is none."""
-    if "_" in text:
-        raise ValueError(text)
-    return float(text)
-
-
 def columns_of(arrays: Mapping[str, NDArray[Any]], variables: Mapping[str, Variable]) -> Columns:
     """A column (times, *B) for each component of what was recorded: t, strain.xx, stress.xy.
 

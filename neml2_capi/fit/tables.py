@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.refusals import reason_of
+from neml2_capi._ffi.strings import number
 from neml2_capi.driver.arguments import file_name, wrong
-from neml2_capi.driver.tables import fields, number
+from neml2_capi.driver.tables import fields
 from neml2_capi.fit.columns import column
 from neml2_capi.fit.units import FACTORS, factor, unit_of, without_slash
 

@@ -478,6 +478,26 @@ def test_bounds_that_make_no_sense_are_refused_by_name(
     assert not (tmp_path / "elasticity" / files.FILE).exists()
 
 
+@pytest.mark.parametrize(
+    ("bounds", "words"),
+    [
+        ({"E": (1e5, 3e5)}, "'E' have the lower one 100000, beyond the physical one, 200000"),
+        ({"strain": (-1, [0.1] * 5 + [0.2])}, "the upper one 0.2, beyond the physical one, 0.1"),
+    ],
+)
+def test_what_is_valid_has_a_meaning(tmp_path: Path, bounds: Mapping[str, Any], words: str) -> None:
+    law, physical = examples.path("elasticity"), {"E": (2e5, None), "strain": (None, [0.1] * 6)}
+    with pytest.raises(FatalError, match=words):
+        bounded(tmp_path / "refused", law, bounds, physical)
+    bounded(tmp_path, law, {"E": (None, 3e5), "strain": (-1, 0.1)}, physical)
+
+
+@pytest.mark.parametrize("text", ["E=1_0:20", "E=a:", "E", "=1:2", "E=1-2"])
+def test_a_word_that_is_no_bound_is_refused(text: str) -> None:
+    with pytest.raises(FatalError, match="is no bound: expected NAME=LOWER:UPPER"):
+        files.parsed(text)
+
+
 def test_a_file_of_toml_has_a_table_for_each_variable(tmp_path: Path) -> None:
     path = tmp_path / "bounds.toml"
     path.write_text(
