@@ -60,8 +60,8 @@ class States(Described):
     ) -> None:
         """Write a state to a file, by which a run continues to the last bit.
 
-            model.save_state("run.state", state, step=10, time=1.0)
-            state, step, time = model.load_state("run.state")
+            steel.save_state("run.state", state, step=10, time=1.0)
+            state, step, time = steel.load_state("run.state")
 
         The file is one of safetensors, the same as neml2_call_state_save() writes in C, C++ and
         Fortran. It has a checksum of the artifact and of itself, and replaces the one before when
