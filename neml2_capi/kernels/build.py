@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shlex
+import struct
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -252,6 +253,8 @@ def _build(
                 f"{command[0]} did not compile for {system}: name its target with --cc, "
                 f'"{command[0]} --target={goal}"'
             )
+        if system == "windows":
+            library.write_bytes(_without_time(library.read_bytes()))
         library.chmod(0o755)
         library.replace(folder / library.name)
     return {
@@ -265,6 +268,13 @@ def _build(
         "checksum": checksum(folder / file),
         "size": (folder / file).stat().st_size,
     }
+
+
+def _without_time(library: bytes) -> bytes:
+    """A library for Windows without the time at which it was linked."""
+    (header,) = struct.unpack_from("<I", library, 0x3C)
+    at = header + 8  # TimeDateStamp of Microsoft's "COFF File Header", behind the signature
+    return library[:at] + bytes(4) + library[at + 4 :]
 
 
 def _run(command: Sequence[str], what: str, folder: Path | None = None) -> str:

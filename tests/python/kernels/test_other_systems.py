@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,19 @@ def require_only_windows(file: Path) -> None:
     assert all(re.match(r"KERNEL32|api-ms-win-crt-", name) for name in imported), imported
     exported = listed.stdout.partition("[Ordinal/Name Pointer] Table")[2]
     assert set(re.findall(r"\bneml2_\w+", exported)) == {"neml2_kernels"}
+
+
+@pytest.mark.parametrize("system", ["windows", "macos"])
+def test_builds_in_two_folders_at_two_times_give_the_same_bytes(
+    folder: Path, system: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("ziglang")
+    other = shutil.copytree(folder, tmp_path / "another one" / folder.name)
+    (made,) = build(folder, ["aarch64"], system=system)
+    time.sleep(1.0)  # times in files are of seconds
+    (again,) = build(other, ["aarch64"], system=system)
+    assert made.read_bytes() == again.read_bytes()
+    assert read_metadata(folder) == read_metadata(other)
 
 
 def test_apple_silicon_loads_only_what_is_signed(folder: Path) -> None:
