@@ -14,10 +14,11 @@ import struct
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from uuid import UUID
 
 # Of <mach-o/loader.h>, <mach-o/nlist.h> and the code signatures of xnu.
 _MAGIC, _HEADER = 0xFEEDFACF, 32
-_SEGMENT, _SYMTAB, _DYSYMTAB, _CODE_SIGNATURE = 0x19, 0x2, 0xB, 0x1D
+_SEGMENT, _SYMTAB, _DYSYMTAB, _UUID, _CODE_SIGNATURE = 0x19, 0x2, 0xB, 0x1B, 0x1D
 _POINTERS, _LAZY_POINTERS, _STUBS = 6, 7, 8  # kinds of sections with indirect symbols
 _LOCAL = 0x80000000
 _DYLD_INFO = 0x80000022
@@ -45,8 +46,11 @@ def hide(library: Path, prefixes: Sequence[str]) -> None:
     struct.pack_into("<I", data, 24, flags & ~(_WEAK_DEFINES | _BINDS_TO_WEAK))
     (trie,) = struct.unpack_from("<I", data, info + 40)
     _cut_trie(data, trie, trie, "", wanted)
+    signature = 0
     if _CODE_SIGNATURE in commands:
         (signature,) = struct.unpack_from("<I", data, commands[_CODE_SIGNATURE] + 8)
+    _identify(data, commands[_UUID] + 8, signature or len(data))
+    if signature:
         _sign(data, signature)
     library.write_bytes(data)
 
@@ -143,6 +147,13 @@ def _cut_trie(data: bytearray, trie: int, node: int, name: str, wanted: tuple[st
     kept = b"".join(edges)
     data[begin - 1] = len(edges)
     data[begin:at] = kept + bytes(at - begin - len(kept))
+
+
+def _identify(data: bytearray, at: int, end: int) -> None:
+    """Write an identity that follows from what is left: zig's is also of what was hidden."""
+    data[at : at + 16] = bytes(16)
+    identity = hashlib.sha256(data[:end]).digest()
+    data[at : at + 16] = UUID(bytes=identity[:16], version=5).bytes
 
 
 def _uleb128(data: bytearray, at: int) -> tuple[int, int]:
