@@ -22,10 +22,13 @@ template <class Scalar>
 constexpr double loose = sizeof(Scalar) == sizeof(double) ? 1e-7 : 1e-5;
 constexpr int most_cuts = 8;
 
+// NaN is larger than any number.
+double larger(double one, double other) { return other <= one || one != one ? one : other; }
+
 template <class Scalar, class Positions>
 double greatest(const Scalar* values, const Positions& at) {
   double found = 0;
-  for (const std::int64_t c : at) found = std::max(found, std::fabs(static_cast<double>(values[c])));
+  for (const std::int64_t c : at) found = larger(found, std::fabs(static_cast<double>(values[c])));
   return found;
 }
 
@@ -103,7 +106,7 @@ bool Rounds<Scalar>::correct(FreeStrain& each, std::size_t row, bool is_last) {
   double correction = 0;
   for (std::size_t i = 0; i < s_.free.size(); ++i) {
     for (std::size_t j = 0; j < s_.free.size(); ++j) step[i] -= inverse(i, j) * static_cast<double>(stress[s_.free[j]]);
-    correction = std::max(correction, std::fabs(step[i]));
+    correction = larger(correction, std::fabs(step[i]));
   }
   const auto is_below = [&](double tolerance) {
     return residual <= tolerance * stresses || (inverse.exists() && correction <= tolerance * strains);
@@ -112,6 +115,7 @@ bool Rounds<Scalar>::correct(FreeStrain& each, std::size_t row, bool is_last) {
     return accept(each, row, &inverse);
   if (each.status == NEML2_NON_FINITE || !std::isfinite(residual)) {
     each.status = NEML2_NON_FINITE;
+    each.now.fill(NAN);  // what was tried is no result
     return write(each, row, &inverse);
   }
   if (is_last) return fail(each, NEML2_NOT_CONVERGED, residual);

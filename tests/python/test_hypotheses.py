@@ -336,6 +336,23 @@ def test_points_that_fail_are_named_and_the_others_are_solved(artifacts: Artifac
     assert np.isnan(caught.value.outputs["stress"][4]).all()
 
 
+@pytest.mark.parametrize("kernels", ["off", "auto"])
+@pytest.mark.parametrize("hypothesis", ["plane_stress", "uniaxial"])
+def test_what_was_not_found_of_a_point_that_is_no_number_is_none(
+    hypothesis: str, kernels: str
+) -> None:
+    model = Model(PREBUILT / "elasticity", hypothesis=hypothesis)
+    model.options["kernels"] = kernels
+    (given,) = model.inputs
+    strain = np.full((3, *given.point_shape), 1e-3)
+    strain.reshape(3, -1)[1, 0] = np.nan
+    with pytest.warns(RuntimeWarning, match="point 1"):
+        outputs = model.forward({given.name: strain})
+    found = outputs["strain_transverse"]
+    assert np.isnan(found[1]).all()
+    assert np.isfinite(found[[0, 2]]).all()
+
+
 def test_plane_stress_of_elasticity_is_a_closed_form() -> None:
     model = Model(PREBUILT / "elasticity", hypothesis="plane_stress")
     whole = Model(PREBUILT / "elasticity")
