@@ -88,9 +88,8 @@ void Lanes::run(const Plan& plan, const Bindings& bindings, const Range& range, 
   rules.step_tol = plan.options().substep_del_tol();
   Counts counts;
   engine_->run(*arrays, rules, asked_of(plan.request()), range.begin, range.begin + range.points, counts);
-  const Tally own(counts);
-  tally.add(own);
-  if (bindings.unknowns && own.worst() > NEML2_NON_FINITE) write_iterates(model_, bindings, range, iterates);
+  tally.add(counts);
+  if (bindings.unknowns && counts.failed.point >= 0) write_iterates(model_, bindings, range, iterates);
   if (!begin_sums(plan, bindings, range)) return;
   if (sums) sums->write();
   end_sums(plan, range);

@@ -16,6 +16,11 @@ namespace {
 template <class T>
 class Block {
   static constexpr int lanes = width<T>;
+#ifdef NEML2_CAPI_SMALL
+  static constexpr bool is_small = true;
+#else
+  static constexpr bool is_small = false;
+#endif
 
  public:
   // `number` is the scratch that it works in.
@@ -35,6 +40,8 @@ class Block {
                        blocks = full < walk_.blocks_in_turn ? full : walk_.blocks_in_turn;
     const std::int64_t end = is_explicit_ && full > 0 ? begin + blocks * lanes : begin + 1;
     if (is_explicit_ && full > 0 && run_explicit(begin, blocks, counts)) return end;
+    if constexpr (!is_small)
+      if (is_explicit_ && full == 0 && !walk_.has_sites_in_lanes && run_few(begin, counts)) return walk_.end;
     while (begin < end) {
       take(begin);
       if (walk_.has_sites_in_lanes && points_.used <= most_one_by_one) points_.used = 1;
@@ -135,11 +142,11 @@ class Block {
     for (std::int64_t b = 0; b < blocks && walk_.spread.count > 0; ++b)
       move(walk_.spread, {walk_.scratch, walk_.size, b});
     for (const Step& step : walk_.steps) {
-      const bool is_plain = step.run.kernel && !step.run.kernel->prepare && step.begin.count == 0 && step.passes == 1;
+      const bool is_one_call = is_plain(step);
       for (std::int64_t b = 0; b < blocks; ++b) {
         const Scratch<T> scratch(walk_.scratch, walk_.size, b);
-        if (is_plain)
-          scratch.call(step.run, step.run.kernel->run);
+        if (is_one_call)
+          scratch.call(step.run);
         else
           scratch.run_forward(step);
       }
@@ -159,6 +166,37 @@ class Block {
     Scatter<T>::full(points_, blocks);
     for (; is_reported_ && points_.begin < begin + blocks * lanes; points_.begin += lanes) reports().write_good();
     Reports<T>::count_good(counts, begin, blocks * lanes);
+    return true;
+  }
+
+  // Tells whether a step is one call of a kernel.
+  [[gnu::always_inline]] static bool is_plain(const Step& step) {
+    return step.run.kernel && !step.run.kernel->prepare && step.begin.count == 0 && step.passes == 1;
+  }
+
+  // A block that is not full, of values alone. False as run_explicit().
+  [[gnu::always_inline]] bool run_few(std::int64_t begin, model::Counts& counts) {
+    take(begin);
+    scratch().is_one = points_.used == 1;
+    gather_.one(points_);
+    move(walk_.spread, scratch());
+    for (const Step& step : walk_.steps)
+      if (is_plain(step))
+        scratch().call(step.run);
+      else
+        scratch().run_forward(step);
+    move(walk_.packed, scratch());
+    Mask<T> bits = gather_.given();
+    for (const Bound& output : walk_.outputs) bits |= bits_of<T>(scratch()[output.at], output.components);
+    if (any(non_finite_in<T>(bits))) return false;
+    gather_.end_first();
+    Scatter<T>(points_, report_).few();
+    if (!is_reported_) {
+      Reports<T>::count_good(counts, begin, points_.used);
+      return true;
+    }
+    reports().start();
+    reports().write(counts);
     return true;
   }
 

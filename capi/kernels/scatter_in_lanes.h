@@ -34,6 +34,12 @@ class Scatter {
                    });
   }
 
+  // Values of a block that is not full, of which no point has failed.
+  void few() const {
+    for (const Bound& output : p_.walk.outputs)
+      for (int l = 0; l < p_.used && output.array.data; ++l) write(output, l);
+  }
+
  private:
   bool has_results(int l) const { return !report_.has_failed(l) && !report_.lost[l]; }
   bool becomes_nan(int l) const { return p_.walk.mark_failed || report_.lost[l]; }

@@ -24,9 +24,6 @@ struct Tally : Counts {
   // Errors of several devices, in the order of their points.
   std::vector<Error> parts;
 
-  Tally() = default;
-  explicit Tally(const Counts& counts) : Counts(counts) {}
-
   // Adds one point, or so many from it on.
   void add(std::int32_t status, std::int64_t point, std::int64_t points = 1) {
     if (count[status] == 0) first[status] = point;
@@ -83,10 +80,13 @@ struct Tally : Counts {
   // Adds other points.
   void add(const Tally& other) {
     if (!other.reason.empty()) note(other.reason.c_str(), other.reason_at, other.cause);
-    note(other.failed);
-    note(other.non_finite);
     rescue_failed |= other.rescue_failed;
     for (const Exceeded& each : other.exceeded) model::add(exceeded, each);
+    add(static_cast<const Counts&>(other));
+  }
+  void add(const Counts& other) {
+    note(other.failed);
+    note(other.non_finite);
     for (int status = 0; status < num_statuses; ++status) {
       if (other.count[status] > 0 && (count[status] == 0 || other.first[status] < first[status]))
         first[status] = other.first[status];
