@@ -83,7 +83,7 @@ def times(name: str, given: Any, rate: float | None, first: Array) -> Array:
 
 
 def rowwise(kind: str, whose: str, given: Any, rows: NDArray[np.bool_]) -> Any:
-    """One finite number, or those of the rows that count."""
+    """Return one finite number, or a finite number for each row that counts."""
     array = numbers(kind, whose, given)
     if array.shape not in ((), rows.shape):
         raise wrong(

@@ -142,7 +142,8 @@ def _check_conditions(first: Experiment, other: Experiment) -> None:
         raise wrong(
             "experiments",
             f"{first.name!r} and {other.name!r} do not repeat one test: their {what} are "
-            f"{getattr(first, what)!r} and {getattr(other, what)!r}. A mean has those of the first",
+            f"{getattr(first, what)!r} and {getattr(other, what)!r}. A mean would have the first "
+            "one's",
         )
 
 

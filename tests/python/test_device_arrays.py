@@ -134,7 +134,7 @@ def test_no_kernel_but_that_of_the_law_touches_values(
 def test_the_law_is_told_by_which_inputs_to_derive(
     tmp_path: Path, context: Context, index: int
 ) -> None:
-    """Of a block by the first input the first bit; of a product with tangents all bits."""
+    """Set the first bit for a block by the first input, and all for a product with tangents."""
     begin = HOOKE.index("(i == j ?")
     text = HOOKE[:begin] + "derivatives;" + HOOKE[HOOKE.index("\n", begin) :]
     root = with_text(tmp_path / "told", text)

@@ -1,4 +1,4 @@
-"""What a fit is given: mistakes are named, and nothing is taken for what it is not."""
+"""Refusals of a fit: each names the argument that is wrong, and what was expected."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_an_order_has_two_names(
 
 
 def test_one_parameter_is_next_below_another(given: dict[str, Any]) -> None:
-    """Of two that are, one would not be kept."""
+    """Refuse a second one: the space keeps one lower neighbour for each parameter."""
     test = Experiment.of("a", **given)
     numbers = {name: Parameter(place) for place, name in enumerate("abc", 1)}
     with pytest.raises(FatalError, match="wants a and b below c; only one can be the next"):
@@ -133,7 +133,7 @@ def test_a_test_counts_once(law: Model, given: dict[str, Any]) -> None:
         ({"forces": {"temperature": 600.0}}, "their forces are {'temperature': 20.0} and"),
         ({"forces": {}}, "their forces are"),
         ({"loss": "peaks"}, r"their loss are \('values',\) and"),
-        ({"weight": 2.0}, "their weight are 1.0 and 2.0. A mean has those of the first"),
+        ({"weight": 2.0}, "their weight are 1.0 and 2.0. A mean would have the first one's"),
     ],
 )
 def test_tests_at_two_temperatures_have_no_mean(

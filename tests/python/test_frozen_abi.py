@@ -38,7 +38,7 @@ def edited(old: str, new: str) -> list[Part]:
 
 
 def broken(before: Iterable[Part], now: Iterable[Part]) -> list[str]:
-    """What programs built with a frozen header would miss: declarations that changed or went.
+    """Return declarations of a frozen header that changed or went, which its programs need.
 
     Structures may have grown, and what is experimental may have gone, but not changed.
     """

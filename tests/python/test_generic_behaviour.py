@@ -150,7 +150,7 @@ def test_the_speed_of_sound_needs_a_density(loaded: Point, density: float) -> No
 
 @pytest.mark.parametrize("code", [5.0, 7.0, 50.0, 60.0, 95.0, 105.0, -4.0, -100.0, 1e300])
 def test_a_code_that_asks_for_nothing_is_told(loaded: Point, code: float) -> None:
-    """60 was a prediction, whose stress is that of the beginning."""
+    """Refuse 60, too: it was taken for a prediction, which leaves the stress as it was."""
     found = loaded.call(code, LOADED)
     assert found.status == -1 and "it says what to compute, from -3 to 4, and 100 more" in (
         found.message

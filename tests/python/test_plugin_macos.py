@@ -121,7 +121,7 @@ def told(path: Path, *words: str) -> str:
 
 
 def place_of(wanted: int, file: bytes) -> int:
-    """Where a load command begins."""
+    """Return the offset of a load command in a file."""
     (count,) = struct.unpack_from("<I", file, 16)
     place = 32
     for _ in range(count):
