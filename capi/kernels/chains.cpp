@@ -153,7 +153,11 @@ void Chains::plan(const model::Bindings& arrays) {
     if (!blocks_alone) start(*by, arrays);
   for (std::size_t i = 0; i < arrays.slopes.size(); ++i)
     if (arrays.slopes[i].array.data) move(arrays, i);
-  push_forward(plan_, &Step::chain);
+  Names read;
+  for (const By* by : {&inputs_, &parameters_})
+    for (std::size_t i = 0; i < by->derivatives.size(); ++i)
+      if (is_asked(*by, i, arrays)) read.insert(by->pairs[i].output);
+  push_forward(plan_, &Step::chain, std::move(read));
   for (const By* by : {&inputs_, &parameters_}) add_blocks(*by, arrays);
   add_products(arrays);
   for (const By* by : {&inputs_, &parameters_}) add_adjoints(*by, arrays);
@@ -174,7 +178,10 @@ void Chains::plan_jvps(const model::Bindings& arrays) {
   plan_.count = std::ssize(sets);
   for (std::size_t i = 0; i < boundary_.inputs.size(); ++i)
     if (is_bound(arrays, model::Part::tangent, i)) seed(i, sets);
-  push_forward(plan_, &Step::chain);
+  Names read;
+  for (std::size_t i = 0; i < arrays.jvps.size(); ++i)
+    if (arrays.jvps[i].data) read.insert(metadata_.outputs[i].name);
+  push_forward(plan_, &Step::chain, std::move(read));
   for (std::size_t i = 0; i < arrays.jvps.size(); ++i) {
     if (!arrays.jvps[i].data) continue;
     Matrix result;
@@ -198,12 +205,9 @@ void Chains::seed(std::size_t input, const std::vector<std::vector<bool>>& sets)
 void Chains::start(const By& by, const model::Bindings& arrays) {
   const bool parameters = &by == &parameters_;
   for (std::size_t i = 0; i < by.derivatives.size(); ++i) {
-    const model::Derivative& derivative = by.derivatives[i];
     const std::string& name = by.pairs[i].input;
-    const bool wanted = is_bound(arrays, by.block, i) || is_bound(arrays, by.adjoint, derivative.input) ||
-                        (!parameters && is_bound(arrays, model::Part::jvp, derivative.output));
     Direction& direction = (parameters ? plan_.of_parameters : plan_.of_values)[name];
-    if (!wanted || direction.first >= 0) continue;
+    if (!is_asked(by, i, arrays) || direction.first >= 0) continue;
     direction.first = (parameters ? plan_.parameter_columns : plan_.input_columns)[name] = plan_.count;
     direction.count = (parameters ? layout_.parameter(name) : layout_.value(name)).components;
     plan_.count += direction.count;

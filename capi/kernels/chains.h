@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,6 +44,8 @@ class Chains {
     std::int64_t begin = 0, count = 0;  // components that have such columns
     bool zero() const { return at == nowhere && first < 0; }
   };
+
+  using Names = std::set<std::string>;
 
   // The derivatives with respect to inputs, or to parameters, in the order of the boundary.
   struct By {
@@ -113,8 +116,18 @@ class Chains {
   }
   const std::string& name_of(const model::Slope& slope) const;
 
-  // Sets the chain of each step.
-  void push_forward(Plan& plan, const Chain* Step::*chain);
+  // Tells whether a derivative, or a product with it, is bound.
+  static bool is_asked(const By& by, std::size_t i, const model::Bindings& arrays) {
+    const model::Derivative& derivative = by.derivatives[i];
+    return is_bound(arrays, by.block, i) || is_bound(arrays, by.adjoint, derivative.input) ||
+           (by.block == model::Part::block && is_bound(arrays, model::Part::jvp, derivative.output));
+  }
+
+  // Sets the chain of each step, as far as derivatives of some values are read.
+  void push_forward(Plan& plan, const Chain* Step::*chain, Names read);
+
+  // Returns, by segment, the values that it makes whose derivatives are read by segments after it, or in the end.
+  std::vector<Names> read_of_segments(Names read) const;
 
   // Tells whether products read what is moved.
   static bool is_read(const Move& move, const std::vector<Product>& products);

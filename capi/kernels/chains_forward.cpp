@@ -10,15 +10,34 @@ Rows Chains::add_free(const Condensation& of, std::int64_t begin, std::int64_t c
   if (direct_) return {block_of(pair) + begin, layout_.value(pair.input).components};
   free_.count = count;
   free_.of_values[pair.input] = {nowhere, 0, begin, count};
-  push_forward(free_, &Step::of_free);
+  Names all;
+  for (const auto& output : metadata_.outputs) all.insert(output.name);
+  push_forward(free_, &Step::of_free, std::move(all));
   const auto made = free_.of_values.find(pair.output);
   if (made == free_.of_values.end() || made->second.at == nowhere)
     refuse(pair.output, "it does not depend on the strain");
   return {made->second.at, count};
 }
 
-void Chains::push_forward(Plan& plan, const Chain* Step::*chain) {
+std::vector<Chains::Names> Chains::read_of_segments(Names read) const {
+  std::vector<Names> of_segments(layout_.links.size());
+  for (std::size_t i = of_segments.size(); i-- > 0;) {
+    const Links& links = layout_.links[i];
+    Names& made = of_segments[i];
+    const auto take = [&](const std::string& name) {
+      if (read.erase(name) > 0) made.insert(name);
+    };
+    for (const Local& local : links.locals) take(local.output);
+    for (const Part& unknown : links.unknowns) take(unknown.name);
+    for (const Local& local : links.locals)
+      if (!local.of_parameter && (links.system ? !made.empty() : made.contains(local.output))) read.insert(local.input);
+  }
+  return of_segments;
+}
+
+void Chains::push_forward(Plan& plan, const Chain* Step::*chain, Names read) {
   const std::int64_t count = plan.count;
+  const std::vector<Names> of_segments = read_of_segments(std::move(read));
   plan.pushed.resize(layout_.links.size());
   for (std::size_t i = 0; i < layout_.links.size(); ++i) {
     const Links& links = layout_.links[i];
@@ -26,7 +45,8 @@ void Chains::push_forward(Plan& plan, const Chain* Step::*chain) {
     std::map<std::string, Direction> made;
     for (const Local& local : links.locals) {
       const Direction direction = direction_of(local.input, local.of_parameter ? plan.of_parameters : plan.of_values);
-      if (direction.zero() || local.rows == 0) continue;
+      const bool is_read = links.system ? !of_segments[i].empty() : of_segments[i].contains(local.output);
+      if (direction.zero() || local.rows == 0 || !is_read) continue;
       const At room = rooms_[i].at(local.output);
       const std::size_t before = pushed.products.size();
       push(local, direction, count, room, pushed.products);

@@ -78,6 +78,10 @@ def in_every_way(
                 kind: getattr(call, bound),
             },
         )
+    for derivative in model.derivatives:
+        alone = model.bind(x, derivatives={derivative.output: {derivative.variable: True}})
+        alone()
+        yield f"{derivative.variable} alone", {"jacobian": alone.derivatives}
 
 
 def assert_one_answer(ways: Iterator[tuple[str, Mapping[str, Any]]]) -> None:
