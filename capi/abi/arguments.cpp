@@ -99,10 +99,17 @@ Arguments given_parameters(const model::Model& model, neml2_tensor* const* handl
                            Dims& batch, Device* origin) {
   Arguments promoted{model.variables(Kind::parameter), "parameter", model.device(), origin};
   for (std::size_t i = 0; i < stored.size(); ++i)
-    if (handles && handles[i])
+    if (handles && handles[i]) {
       promoted.add(handles[i], batch);
-    else
+    } else {
+      const Variable& variable = promoted.variables[i];
+      // The results would be empty, though none of the arrays of this evaluation is.
+      if (stored[i].numel() == 0 && variable.point_shape.product() != 0 && batch.product() != 0)
+        throw Error(NEML2_ERROR_SHAPE, variable.name,
+                    join("The parameter '", variable.name, "' was set to no values, ", stored[i].sizes().str(),
+                         ", and there are points: set it to one value, or to one for each point."));
       promoted.add(stored[i], batch);
+    }
   return promoted;
 }
 

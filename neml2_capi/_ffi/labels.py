@@ -51,3 +51,22 @@ def common_batch(
                 lib.NEML2_ERROR_SHAPE,
             ) from None
     return batch
+
+
+def with_stored(
+    batch: tuple[int, ...], stored: Iterable[tuple[Label, tuple[int, ...]]]
+) -> tuple[int, ...]:
+    """Broadcast `batch` and the batches of stored parameters.
+
+    FatalError if one has no values and there are points: results would be empty, though no array
+    of the evaluation is.
+    """
+    for label, own in stored:
+        if 0 in own and 0 not in batch:
+            raise label.refuse(
+                f"was set to no values, {own}, and there are points: set it to one value, or to "
+                "one for each point",
+                lib.NEML2_ERROR_SHAPE,
+            )
+        batch = common_batch([(label, own)], batch)
+    return batch

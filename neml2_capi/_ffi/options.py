@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.inspection import counted, inspected
 from neml2_capi._ffi.library import lib, text
@@ -38,13 +40,16 @@ class Options(Mapping[str, Any]):
         return self._model.option(name)
 
     def __setitem__(self, name: str, value: float | str | os.PathLike[str]) -> None:
-        choices = self._find(name).choices
+        option = self._find(name)
+        choices = option.choices
         if choices:
             given: Any = os.fspath(value) if isinstance(value, os.PathLike) else value
             if not isinstance(given, str):
                 wanted = "a text" if choices == ANY_TEXT else f"one of {', '.join(choices)}"
                 raise refused(name, repr(given), wanted)
         else:
+            if isinstance(value, bool | np.bool_) and option.greatest != 1:
+                raise refused(name, repr(value), "a number")
             try:
                 given = float(value)  # type: ignore[arg-type]
             except (TypeError, ValueError):

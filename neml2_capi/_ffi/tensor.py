@@ -229,7 +229,10 @@ def require_host(value: Any, label: Label) -> None:
 def _as_array(value: Any, label: Label, dtype: str) -> Array:
     try:
         if isinstance(value, (int, float, list, tuple)):
-            return np.asarray(value).astype(dtype, casting="same_kind")
+            array = np.asarray(value)
+            if array.dtype.kind == "b":  # which is not the number 1
+                return array
+            return array.astype(dtype, casting="same_kind")
         if hasattr(value, "toarray") and hasattr(value, "nnz"):  # scipy's
             raise TypeError("it is sparse: pass it dense, array.toarray()")
         if hasattr(value, "base_data"):  # pyopencl's

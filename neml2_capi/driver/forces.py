@@ -44,6 +44,9 @@ class Force(Protocol):
     def ends(self, step: int, count: int) -> Array:
         """The values at the ends of steps, (count, *batch, *point shape); one row if constant."""
 
+    def keep(self) -> None:
+        """Have the same values from now on, whatever becomes of what was given."""
+
 
 class Table:
     """A value for each time, linear in between; or one value for all times."""
@@ -82,6 +85,9 @@ class Table:
     def ends(self, step: int, count: int) -> Array:
         return self.rows if self.constant else self.rows[step : step + count]
 
+    def keep(self) -> None:
+        self.rows = self.rows.copy()
+
 
 class Function:
     """A function of time, which is called with a number, or with an array of one time per point."""
@@ -94,16 +100,28 @@ class Function:
     ) -> None:
         self.label = label
         self._function, self.shape, self._dtype, self._clock = function, shape, dtype, clock
+        #: What it returned, by step and fraction, if that is kept.
+        self._returned: dict[tuple[int, float], Array] | None = None
         first = function(self._time(0, 1.0))
         self.kind = kind_of(first)
         values = self._array(first, 0, 1.0)
         self.batch = values.shape[: values.ndim - len(shape)]
 
     def at(self, step: int, fraction: float) -> Array:
-        return self._array(self._function(self._time(step, fraction)), step, fraction)
+        if self._returned is None:
+            return self._called(step, fraction)
+        if (step, fraction) not in self._returned:
+            self._returned[step, fraction] = self._called(step, fraction).copy()
+        return self._returned[step, fraction]
 
     def ends(self, step: int, count: int) -> Array:
         return np.stack([self.at(each, 1.0) for each in range(step, step + count)])
+
+    def keep(self) -> None:
+        self._returned = {}
+
+    def _called(self, step: int, fraction: float) -> Array:
+        return self._array(self._function(self._time(step, fraction)), step, fraction)
 
     def _array(self, returned: Any, step: int, fraction: float) -> Array:
         values = as_array(returned, self.label)
@@ -153,6 +171,10 @@ class Parts:
         for place, factor, force in self.parts.values():
             values[..., place] = factor * spread(force.ends(step, count), force.batch, self.batch)
         return values.reshape(rows, *self.batch, *self.shape)
+
+    def keep(self) -> None:
+        for _, _, force in self.parts.values():
+            force.keep()
 
 
 def parts_of(
@@ -228,7 +250,6 @@ def as_array(value: Any, label: Label) -> Array:
         )
     if value is None:
         raise label.refuse("is None; expected numbers", lib.NEML2_ERROR_DTYPE)
-    value = np.bool_(value) if isinstance(value, bool) else value  # not the number 1
     return host_array(value, label, "float64")
 
 

@@ -77,13 +77,13 @@ def common_batch(
 
     FatalError names the first that does not.
     """
-    stored = model.named_parameters()
-    batches = {value.label: value.batch for value in given}
-    for variable in model.parameters:
-        label = Label("parameter", variable.name)
-        batches[label] = label.batch_of(stored[variable.name].shape, variable.point_shape)
-    batches |= {value.label: value.batch for value in parameters.values()}
-    return labels.common_batch(batches.items())
+    batches = {value.label: value.batch for value in (*given, *parameters.values())}
+    stored = {}
+    for name, value in model.named_parameters().items():
+        label, shape = Label("parameter", name), model.parameters[name].point_shape
+        if label not in batches:
+            stored[label] = label.batch_of(value.shape, shape)
+    return labels.with_stored(labels.common_batch(batches.items()), stored.items())
 
 
 def _given(label: Label, variable: Variable, value: Any) -> Given:

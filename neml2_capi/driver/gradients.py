@@ -174,7 +174,8 @@ class Gradients:
             begin, end = np.searchsorted(history.whole, [slopes.first, slopes.last])
             nodes = history.whole[begin:end] - slopes.first
             for output, cotangent in cotangents.items():
-                weights = cotangent[begin:end].reshape(end - begin, history.points, -1)
+                size = _size(linear, output)
+                weights = cotangent[begin:end].reshape(end - begin, history.points, size)
                 weights = np.ascontiguousarray(weights[:, slopes.points])
                 for each in wanted:
                     by = slopes.by[output, each.name]
@@ -202,7 +203,8 @@ class Gradients:
         weights = np.zeros((last - first, points.stop - points.start, linear.row_count))
         begin, end = np.searchsorted(whole, [first, last])
         for output, cotangent in cotangents.items():
-            rows = cotangent[begin:end].reshape(end - begin, self._history.points, -1)
+            size = _size(linear, output)
+            rows = cotangent[begin:end].reshape(end - begin, self._history.points, size)
             weights[whole[begin:end] - first, :, linear.rows[output]] = rows[:, points]
         return weights
 
@@ -224,7 +226,9 @@ class Gradients:
                 node = first + number - column.age
                 if node >= 0:
                     target[node, points] += part[number]
-                elif f"{each.variable}~{-node}" not in self._history.initial:
+                elif not any(
+                    f"{each.variable}~{-n}" in self._history.initial for n in range(node, 0)
+                ):
                     target[0, points] += part[number]
 
     def _last(
@@ -290,7 +294,7 @@ class Gradients:
     def _summed(self, values: Array, each: Asked) -> Array:
         """A gradient by a constant, (points, size), in the shape of what was given."""
         batch = self._history.batch
-        if len(values) > 1:
+        if len(values) != 1:
             values = summed(values.reshape(*batch, each.size), batch, each.batch)
         shaped = values.reshape((*each.batch, *each.shape))
         return shaped.astype(self._history.model._dtype, copy=False)

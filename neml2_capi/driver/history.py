@@ -39,6 +39,10 @@ class History:
         control: Control | None,
         clock: Table,
     ) -> None:
+        """Keep what is given: derivatives are asked for later, and a caller's arrays can change."""
+        for force in (clock, *forces.values()):
+            force.keep()
+        initial = {name: each._replace(value=each.value.copy()) for name, each in initial.items()}
         self.model, self.roles, self.forces, self.initial = model, roles, forces, initial
         self.control, self.clock, self.batch = control, clock, batch
         self.points = int(np.prod(batch))
@@ -89,11 +93,12 @@ class History:
         self.nodes = list(zip(at[order].tolist(), ends[order].tolist(), strict=True))
         self.whole = np.flatnonzero(ends[order] == 1.0)
         for name, recorded in rows.items():
-            flat = recorded.reshape(steps, -1)
+            size = int(np.prod(recorded.shape[1 + len(self.batch) :]))
+            flat = recorded.reshape(steps, self.points, size)
             if inner:
-                between = np.stack([values[name].reshape(-1) for _, _, values in inner])
-                flat = np.concatenate([between, flat])[order]
-            self._values[name] = flat.reshape(len(order), self.points, -1)
+                between = [values[name].reshape(self.points, size) for _, _, values in inner]
+                flat = np.concatenate([np.stack(between), flat])[order]
+            self._values[name] = flat
 
     def inputs(
         self, first: int, last: int, points: slice, *, rest: bool = False

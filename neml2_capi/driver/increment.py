@@ -61,6 +61,8 @@ class Increment:
         }
         #: Outputs of which no value at the first time is known.
         self.unknown = outputs.keys() - remembered - initial.keys()
+        #: Forces of which one value serves all points.
+        self.shared: set[str] = set()
         inputs = {v.name: self._force(v) for v in model.inputs if v.name in forces}
         for series in roles.series:
             inputs |= self._history(series, (inputs | outputs)[series.name])
@@ -169,6 +171,8 @@ class Increment:
                 for name, value in self._initial.items()
             )
         )
+        if not varies:
+            self.shared.add(variable.name)
         array = np.empty((self.batch if varies else ()) + variable.point_shape, variable.dtype)
         write(array, force.at(0, 1.0), force.label)
         return array

@@ -97,7 +97,7 @@ class Linearized:
         nodes = len(self.history.nodes)
         each = 8 * 4 * (self.row_count + 1) * (self.width + 8)
         room = max(1, memory // each)
-        at_once = min(self.history.points, max(1, room // min(nodes, 64)))
+        at_once = max(1, min(self.history.points, room // min(nodes, 64)))
         long = max(1, room // at_once)
         for begin in range(0, self.history.points, at_once):
             points = slice(begin, min(begin + at_once, self.history.points))

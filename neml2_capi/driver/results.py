@@ -74,6 +74,9 @@ class Results(Derived):
         names_of("arrays", arrays)
         super().__init__()
         self._arrays = dict(arrays)
+        #: The batch B of all points, and the names of arrays that have another or none.
+        self._batch: tuple[int, ...] = ()
+        self._others: frozenset[str] = frozenset()
         self._variables = {v.name: v for v in variables if v.name in self._arrays}
 
     def __getitem__(self, name: str) -> Any:
@@ -231,7 +234,19 @@ class Results(Derived):
         """Return these results with other arrays."""
         results = Results(arrays, self._variables.values())
         results._gradients, results._slopes = self._gradients, self._slopes
+        results._batch, results._others = self._batch, self._others
         return results
+
+    def _shape_of(self, name: str, batch: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of an array of the same run with parameters of a batch."""
+        shape = tuple(self[name].shape)
+        if name in self._others:
+            return shape
+        return (
+            *shape[:1],
+            *np.broadcast_shapes(self._batch, batch),
+            *shape[1 + len(self._batch) :],
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file: all arrays as npz, or columns() as csv.

@@ -113,7 +113,7 @@ class _Carrier(Handle):
         linear, history = self._linear, self._linear.history
         first, nodes = (0 if history.is_solved else 1), len(history.nodes)
         each = 8 * (linear.output_count * self._starts.shape[1] + 4 * linear.state_size + 64)
-        at_once = min(history.points, max(1, memory // (each * min(nodes, 64))))
+        at_once = max(1, min(history.points, memory // (each * min(nodes, 64))))
         long = max(1, memory // (each * at_once))
         for begin in range(0, history.points, at_once):
             points = slice(begin, min(begin + at_once, history.points))

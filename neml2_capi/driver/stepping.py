@@ -134,10 +134,13 @@ class Stepping:
 
     def results(self, steps: int) -> Results:
         """Return what was recorded of the first steps, the initial state among them."""
-        return Results(
+        results = Results(
             self._given({"t": self._clock.rows[:steps].copy(), **self._record.arrays(steps)}),
             self._variables,
         )
+        results._batch = self._increment.batch
+        results._others = frozenset({"t", "substeps", *self._increment.shared})
+        return results
 
     def _failed(
         self, step: int, fraction: float, error: ConvergenceError, why: str = ""

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neml2_capi.jax._operation import Arrays
+from neml2_capi.model.evaluation import check_mapping
 
 
 def driven(run: Callable[..., Any], outputs: Iterable[str]) -> Callable[[Arrays], dict[str, Any]]:
@@ -42,21 +43,18 @@ def driven(run: Callable[..., Any], outputs: Iterable[str]) -> Callable[[Arrays]
     FatalError
         As drive() does, once the function is called.
     """
-    names = list(outputs)
+    names = [outputs] if isinstance(outputs, str) else list(outputs)
 
     def given(known: tuple[str, ...], values: Any) -> dict[str, Any]:
         return {name: np.asarray(value) for name, value in zip(known, values, strict=True)}
 
     def called(parameters: Arrays) -> dict[str, Any]:
+        check_mapping("parameters", parameters)
         known = tuple(parameters)
         values = tuple(jnp.asarray(parameters[name], float) for name in known)
-        first = run()
+        first, dtype = run(), jax.dtypes.canonicalize_dtype(float)
         batch = np.broadcast_shapes(*(value.shape for value in values))
-        shapes = []
-        for name in names:
-            rows, *point = first[name].shape
-            own = () if tuple(point[: len(batch)]) == batch else batch
-            shapes.append(jax.ShapeDtypeStruct((rows, *own, *point), values[0].dtype))
+        shapes = [jax.ShapeDtypeStruct(first._shape_of(name, batch), dtype) for name in names]
 
         def forward(*arrays: Any) -> tuple[Any, ...]:
             results = run(parameters=given(known, arrays))
@@ -64,7 +62,11 @@ def driven(run: Callable[..., Any], outputs: Iterable[str]) -> Callable[[Arrays]
 
         def backward(arrays: Any, weights: Any) -> tuple[Any, ...]:
             results = run(parameters=given(known, arrays), derivatives=list(known))
-            found = results.gradient(given(tuple(names), weights))
+            follow = results._gradients.outputs  # other results do not depend on parameters
+            weighed = {n: w for n, w in given(tuple(names), weights).items() if n in follow}
+            found = (
+                results.gradient(weighed) if weighed else given(known, map(np.zeros_like, arrays))
+            )
             return tuple(np.asarray(found[name], float) for name in known)
 
         @jax.custom_vjp  # type: ignore[untyped-decorator]

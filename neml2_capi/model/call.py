@@ -13,7 +13,7 @@ from neml2_capi._ffi import locks
 from neml2_capi._ffi.errors import check, last_failure
 from neml2_capi._ffi.handle import Handle
 from neml2_capi._ffi.kinds import NUMPY, Kinds
-from neml2_capi._ffi.labels import Array, common_batch
+from neml2_capi._ffi.labels import Array, common_batch, with_stored
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.logs import listening
 from neml2_capi._ffi.on_device import on_host, set_memory, view
@@ -296,10 +296,13 @@ class Call(Handle):
     def _common_batch(self, requested: Requested, views: Mapping[Key, Array]) -> Shape:
         """Return the batch of all arrays that are read, and of the stored parameters."""
         read = [(requested[key][0], view) for key, view in views.items() if key[0] in READ]
-        for name in self._model.parameters.names:
-            if ("parameters", name) not in views:
-                read.append((self._places.at("parameters", name), self._stored(name)))
-        return common_batch((place.label, place.batch_of(view)) for place, view in read)
+        stored = [
+            (self._places.at("parameters", name), self._stored(name))
+            for name in self._model.parameters.names
+            if ("parameters", name) not in views
+        ]
+        batch = common_batch((place.label, place.batch_of(view)) for place, view in read)
+        return with_stored(batch, ((p.label, p.batch_of(value)) for p, value in stored))
 
     def _fitted(
         self, requested: Requested, views: Mapping[Key, Array]

@@ -336,6 +336,95 @@ def test_a_step_without_a_derivative_is_named(
         results.derivative("stress", "E")
 
 
+@pytest.mark.parametrize("cut", [False, True], ids=["whole steps", "cut steps"])
+def test_derivatives_are_of_what_was_driven(cut: bool) -> None:
+    """A caller's arrays, written over afterwards, changed what derivatives were of, in silence."""
+    model = Model(examples.path("chaboche"))
+    if cut:
+        model.options["miters"] = 5
+    times, strain, start = np.linspace(0, 1, 5), CYCLE[:5].copy(), np.ones(6)
+    factor = [1.0]
+
+    def run() -> list[Results]:
+        def pulled(time: float) -> float:
+            return 0.01 * factor[0] * time
+
+        initial = {"stress": start}
+        free = {"yy": held, **dict.fromkeys(["zz", "yz", "xz", "xy"], 0.0)}
+        return [
+            drive(
+                model, times, {"strain": {"xx": each}}, initial, derivatives=["E"], control=control
+            )
+            for each in (strain, pulled)
+            for control in (None, {"stress": free})
+        ]
+
+    held = np.zeros(5)
+    before = [each.derivative("stress", "E") for each in run()]
+    driven = run()
+    assert (max(each["substeps"].max() for each in driven) > 1) == cut
+    for changed in (times, strain, start, held):
+        changed *= 3.0
+    held += 5.0
+    factor[0] = 7.0
+    for expected, results in zip(before, driven, strict=True):
+        np.testing.assert_array_equal(results.derivative("stress", "E"), expected)
+        weights = np.ones(expected.shape)
+        total = results.gradient({"stress": weights})["E"]
+        np.testing.assert_allclose(total, expected.sum(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("batch", [(0,), (2, 0)], ids=str)
+@pytest.mark.parametrize("control", [None, {"stress": "uniaxial"}], ids=["", "control"])
+def test_no_points_have_derivatives(batch: tuple[int, ...], control: Any) -> None:
+    """They were a ValueError of numpy, or a division by zero."""
+    model = Model(examples.path("chaboche"))
+    forces = {"strain": {"xx": np.zeros((4, *batch))}}
+    asked = ["E", "yield_stress", "strain.xx", "initial:stress"]
+    values = {"yield_stress": np.ones(batch)}
+    results = drive(model, TIMES[:4], forces, control=control, parameters=values, derivatives=asked)
+    assert results.derivative("stress", "E").shape == (4, *batch, 6)
+    gradients = results.gradient({"stress": np.zeros((4, *batch, 6))})
+    shapes = {name: gradient.shape for name, gradient in gradients.items()}
+    assert shapes == {
+        "E": (),
+        "yield_stress": batch,
+        "strain.xx": (4, *batch),
+        "initial:stress": (*batch, 6),
+    }
+    assert gradients["E"] == 0
+
+
+@pytest.mark.full("torch")
+@pytest.mark.parametrize(
+    "given", [{}, {"x~1": 0.2}, {"x~2": 0.4}, {"x~1": 0.2, "x~2": 0.4}], ids=str
+)
+def test_a_force_before_the_first_time_is_what_is_given(tmp_path: Any, given: Any) -> None:
+    """x two steps before was taken for the first x, though one step before was given."""
+    pytest.importorskip("torch")
+    from neml2_capi import export
+
+    def law(i: Any, p: Any) -> Any:
+        older = 2 * i["x"] * i["x~1"] + 3 * i["x~2"] ** 2 + i["x"] * i["x~3"] ** 2
+        return {"y": p["c"] * (older + 0.5 * i["y~1"])}
+
+    names = ["x", "x~1", "x~2", "x~3", "y~1"]
+    export.model(
+        law,
+        tmp_path / "law",
+        inputs=dict.fromkeys(names, "Scalar"),
+        outputs={"y": "Scalar"},
+        parameters={"c": 2.0},
+        kernels="only",
+    )
+    model = Model(tmp_path / "law")
+
+    def run(values: Mapping[str, Any], asked: Any) -> Results:
+        return drive(model, TIMES[:5], {"x": values["x"]}, given, derivatives=asked)
+
+    agrees(run, {"x": np.array([0.3, 0.5, -0.2, 0.7, 1.1])}, ["y"])
+
+
 @pytest.mark.full("torch")
 def test_gradients_run_through_what_torch_drives(steel: Model) -> None:
     """gradcheck, by parameters, initial values, strains, stresses and times."""

@@ -18,7 +18,7 @@ from conftest import ROOT, Artifacts
 from patience import PATIENCE
 from states import load, repeated, state_of
 
-from neml2_capi import FatalError, Model, UnknownNameError, examples, experiments
+from neml2_capi import FatalError, Model, UnknownNameError, drive, examples, experiments
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -412,3 +412,30 @@ def test_a_history_is_a_function_of_its_parameters() -> None:
         assert slope == pytest.approx(along + 1e4 * across)
     many = history({"E": jnp.array([180e3, 190e3, 200e3])})
     assert many["stress"].shape == (11, 3, 6)
+
+
+def test_a_history_has_the_batch_of_its_parameters_and_forces() -> None:
+    """Six sets of parameters were taken for the components of the stress, and refused by XLA."""
+    steel = Model(examples.path("isotropic_hardening"))
+    times = np.linspace(0, 10, 6)
+    tension = partial(experiments.tension, steel, times, 0.01)
+    strain = np.outer(times, [1e-3, 2e-3, 3e-3])[..., None] * np.eye(6)[0]
+    pulled = partial(drive, steel, times, {"strain": strain})
+    for run in (tension, pulled):
+        history = driven(run, ["stress", "strain", "t"])
+        for shape in ((), (1,), (3,), (6,), (2, 1)):
+            if run is pulled and shape == (6,):
+                continue
+            values = np.linspace(180e3, 200e3, int(np.prod(shape))).reshape(shape)
+            found, expected = history({"E": values}), run(parameters={"E": values})
+            for name, array in found.items():
+                assert array.shape == expected[name].shape, (name, shape)
+                np.testing.assert_allclose(array, expected[name], rtol=1e-12)
+            # Of results that depend on no parameter, gradients are zero.
+            slope = jax.grad(lambda v, h=history: h({"E": v})["stress"].sum())(values)
+            asked = run(parameters={"E": values}, derivatives=["E"])
+            weights = {"stress": np.ones(expected["stress"].shape)}
+            np.testing.assert_allclose(slope, asked.gradient(weights)["E"], rtol=1e-12)
+            assert not jax.grad(lambda v, h=history: h({"E": v})["t"].sum())(values).any()
+    with pytest.raises(FatalError, match="parameters must be a mapping"):
+        history([200e3])  # type: ignore[arg-type]

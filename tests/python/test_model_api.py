@@ -447,6 +447,8 @@ def test_options_are_a_live_mapping(viscoplastic: Model) -> None:
         ("miters", 0, "miters"),
         ("atol", "small", "option 'atol' takes a number, not 'small'"),
         ("atol", None, "option 'atol' takes a number, not None"),
+        ("miters", True, "option 'miters' takes a number, not True"),
+        ("rescue", np.True_, "option 'rescue' takes a number, not np.True_|True"),
         pytest.param("atol", 10**400, "takes a number that a float can hold", id="atol-10**400"),
         ("ls_type", "NEWTON", "ls_type"),
         ("ls_type", 1, "option 'ls_type' takes one of BACKTRACKING, STRONG_WOLFE, not 1"),

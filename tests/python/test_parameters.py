@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from neml2_capi import FatalError, Model, UnknownNameError
+from neml2_capi import FatalError, Model, UnknownNameError, drive
 
 NAME = "elasticity.E"
 STRAIN = np.array([[1e-3, -3e-4, 2e-4, 5e-4, -1e-4, 7e-4], [2e-3, 1e-4, 0, -6e-4, 3e-4, 1e-4]])
@@ -100,8 +100,8 @@ def test_the_batch_of_a_parameter_broadcasts_with_that_of_the_inputs(model: Mode
 
 @pytest.mark.parametrize(
     "value",
-    [np.ones(1, np.float32), np.array(True), "steel", None, object()],
-    ids=["float32", "bool", "text", "None", "object"],
+    [np.ones(1, np.float32), np.array(True), True, [True, False], "steel", None, object()],
+    ids=["float32", "bool", "True", "list of bool", "text", "None", "object"],
 )
 def test_a_value_of_a_wrong_type_names_the_parameter_and_changes_nothing(
     model: Model, value: Any
@@ -119,6 +119,24 @@ def test_a_batch_that_does_not_fit_the_inputs_is_an_error_of_the_call(model: Mod
         stress(model)
     model.set_parameter(NAME, 200e3)
     assert np.isfinite(stress(model)).all()
+
+
+def test_no_values_are_refused_if_there_are_points(model: Model) -> None:
+    """All results were empty in silence; a process without points keeps such parameters."""
+    for batch in ((0,), (0, 2)):
+        model.set_parameter(NAME, np.zeros(batch))
+        assert model.forward({"strain": np.zeros((*batch, 6))})["stress"].shape == (*batch, 6)
+        for strain in (np.zeros(6), np.zeros((1, 6)), np.zeros((2, 6))):
+            for evaluate in (
+                lambda given: model.forward({"strain": given}),
+                lambda given: model.bind({"strain": given}),
+                lambda given: drive(model, [0.0, 1.0], {"strain": given[None]}),
+            ):
+                with pytest.raises(FatalError, match=f"{NAME}' was set to no values") as caught:
+                    evaluate(strain)
+                assert caught.value.subject == NAME
+    overridden = model.forward({"strain": np.ones(6)}, {NAME: np.zeros(0)})  # as numpy broadcasts
+    assert overridden["stress"].shape == (0, 6)
 
 
 def test_an_override_holds_for_one_call(model: Model) -> None:
