@@ -181,6 +181,20 @@ void run_law(graph::DeviceQueue& queue, std::int64_t points, const LawMemory& me
   queue.launch(graph::Kernel::law, points, arguments);
 }
 
+std::int64_t derivatives_of(const model::Model& model, const model::Request& request, const model::Bindings& bindings) {
+  if (request.jvps || request.adjoints || request.parameter_adjoints) return -1;
+  std::int64_t bits = 0;
+  const auto add = [&bits](std::size_t given) { bits |= std::int64_t{1} << std::min<std::size_t>(given, 63); };
+  for (const Part part : {Part::block, Part::parameter_block}) {
+    const auto& derivatives = model.derivatives(model::kind_of(part)).all();
+    const std::size_t first = part == Part::block ? 0 : bindings.inputs.size();
+    for (std::size_t i = 0; i < derivatives.size(); ++i)
+      if (bindings.of(part)[i].data) add(first + derivatives[i].input);
+  }
+  for (const model::Slope& slope : bindings.slopes) add(slope.input);
+  return bits;
+}
+
 bool needs_tangent(const model::Request& request) {
   return request.blocks || request.jvps || request.adjoints || request.by_parameters();
 }
@@ -242,7 +256,8 @@ void Batch::begin(const model::Bindings& bindings, const model::Plan& plan, std:
   LawMemory law{.arrays = {},
                 .tangent = with_tangent_ ? tangent_.memory->handle() : 0,
                 .reports = reports_.memory->handle(),
-                .norms = norms_.memory->handle()};
+                .norms = norms_.memory->handle(),
+                .derivatives = derivatives_of(model_, plan.request(), bindings)};
   const auto add = [&](Kind kind, const Array& array, bool varies) {
     add_arrays(model_.variables(kind), sizes_.together, array.memory->handle(), points, varies, law.arrays);
   };
@@ -250,12 +265,38 @@ void Batch::begin(const model::Bindings& bindings, const model::Plan& plan, std:
   add(Kind::parameter, parameters_, vary);
   add(Kind::output, outputs_, true);
   run_law(*queue_, points, law, settings);
-  queue_->download(outputs_.host.get(), *outputs_.memory, sizes_.outputs * points * item);
-  if (with_tangent_)
-    queue_->download(tangent_.host.get(), *tangent_.memory, sizes_.outputs * sizes_.columns * points * item);
-  queue_->download(reports_.host.get(), *reports_.memory, 2 * points * static_cast<std::int64_t>(sizeof(std::int32_t)));
-  queue_->download(norms_.host.get(), *norms_.memory, 2 * points * static_cast<std::int64_t>(sizeof(double)));
+  const auto download = [this](const Array& array, std::int64_t bytes) {
+    queue_->download(array.host.get(), *array.memory, 0, bytes);
+  };
+  download(outputs_, sizes_.outputs * points * item);
+  if (with_tangent_) download_tangent(plan.request(), bindings);
+  download(reports_, 2 * points * static_cast<std::int64_t>(sizeof(std::int32_t)));
+  download(norms_, 2 * points * static_cast<std::int64_t>(sizeof(double)));
   queue_->flush();
+}
+
+void Batch::download_tangent(const model::Request& request, const model::Bindings& bindings) {
+  const Vector<std::int64_t> outputs = offsets_of(model_.variables(Kind::output));
+  std::vector<std::pair<std::int64_t, std::int64_t>> entries;  // begin and end of some side by side
+  if (request.jvps || request.adjoints || request.parameter_adjoints)
+    entries.push_back({0, sizes_.outputs * sizes_.columns});
+  else
+    for (const Part part : {Part::block, Part::parameter_block}) {
+      const auto& derivatives = model_.derivatives(kind_of(part)).all();
+      const Vector<std::int64_t> by = columns_of(model_, sizes_, kind_of(part));
+      for (std::size_t i = 0; i < derivatives.size(); ++i) {
+        const auto [output, input] = std::pair(derivatives[i].output, derivatives[i].input);
+        for (std::int64_t row = outputs[output]; row < outputs[output + 1] && bindings.of(part)[i].data; ++row)
+          entries.push_back({row * sizes_.columns + by[input], row * sizes_.columns + by[input + 1]});
+      }
+    }
+  std::ranges::sort(entries);
+  const std::int64_t bytes = points_ * itemsize(sizes_.real);  // of an entry
+  for (std::size_t i = 0; i < entries.size();) {
+    auto [begin, end] = entries[i];
+    for (++i; i < entries.size() && entries[i].first == end; ++i) end = entries[i].second;
+    queue_->download(tangent_.as<char>() + begin * bytes, *tangent_.memory, begin * bytes, (end - begin) * bytes);
+  }
 }
 
 // The last iterates of failed points stay on the device: they are NaN here.
@@ -304,8 +345,9 @@ model::Derived Batch::end(const model::Bindings& bindings, int threads, model::C
     const auto make = [&](Part part, const auto& pairs, Vector<Real*>& made) {
       for (std::size_t i = 0; i < pairs.size() && any_bound(bindings.of(part)); ++i) {
         const Variable& block = pairs[i].block;
-        derived[part].push_back(Tensor::empty(block.dtype, {points, block.point_shape.product()}));
-        made.push_back(derived[part].back().template data_as<Real>());
+        const bool is_bound = bindings.of(part)[i].data != nullptr;
+        derived[part].push_back(is_bound ? Tensor::empty(block.dtype, {points, block.point_shape.product()}) : Tensor());
+        made.push_back(is_bound ? derived[part].back().template data_as<Real>() : nullptr);
       }
     };
     make(Part::block, derivatives, blocks);
@@ -319,9 +361,10 @@ model::Derived Batch::end(const model::Bindings& bindings, int threads, model::C
         for (std::int64_t c = 0; c < n; ++c)
           for (std::int64_t p = begin; p < end; ++p) rows[i][p * n + c] = from[c * points + p];
       }
-      for (std::size_t i = 0; i < blocks.size(); ++i) tangent.write_block(derivatives[i], begin, end, blocks[i]);
+      for (std::size_t i = 0; i < blocks.size(); ++i)
+        if (blocks[i]) tangent.write_block(derivatives[i], begin, end, blocks[i]);
       for (std::size_t i = 0; i < parameter_blocks.size(); ++i)
-        of_parameters.write_block(by_parameters[i], begin, end, parameter_blocks[i]);
+        if (parameter_blocks[i]) of_parameters.write_block(by_parameters[i], begin, end, parameter_blocks[i]);
     });
     if (!with_tangent_) return derived;
     const auto given = [&](Part part) {

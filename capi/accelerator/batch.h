@@ -52,6 +52,8 @@ struct LawMemory {
   std::int64_t until = 0;
   std::int64_t derivatives = -1;  // a bit for each input, and behind them each parameter, that the tangent is by
 };
+// Returns which derivatives are asked for, as LawMemory has them.
+std::int64_t derivatives_of(const model::Model& model, const model::Request& request, const model::Bindings& bindings);
 void run_law(graph::DeviceQueue& queue, std::int64_t points, const LawMemory& memory, const newton::Settings& settings);
 
 // Adds the arrays of one kind that stand one after another in memory, (components, points) if they vary.
@@ -87,6 +89,9 @@ class Batch {
   template <class Real>
   void gather(const std::vector<model::Points>& arrays, const std::vector<model::Variable>& variables,
               std::int64_t points, int threads, Real* to) const;
+
+  // Puts the entries of the tangent that are asked for on their way to the host.
+  void download_tangent(const model::Request& request, const model::Bindings& bindings);
 
   void note_unknowns(const model::Bindings& bindings, model::Chunk& chunk) const;
 

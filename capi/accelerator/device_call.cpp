@@ -286,7 +286,7 @@ DeviceCall::Run DeviceCall::prepare(const model::Bindings& bindings, const model
                       .reports = reports_.memory->handle(),
                       .norms = has_norms(bindings) ? norms_.memory->handle() : 0,
                       .summary = summary_.memory->handle(),
-                      .derivatives = derivatives_of(request, bindings)};
+                      .derivatives = derivatives_of(model_, request, bindings)};
   return {size, vary, law, by_parameters ? *by_parameters_ : *queue_, snapshot.options.newton()};
 }
 
@@ -383,7 +383,7 @@ void DeviceCall::run_steps(const model::Bindings& first, const model::Snapshot& 
 model::Tally DeviceCall::wait() {
   model::Tally tally;
   if (points_ == 0) return tally;
-  queue_->download(counts_.data(), *summary_.memory, length_of_summary * sizeof(std::int32_t));
+  queue_->download(counts_.data(), *summary_.memory, 0, length_of_summary * sizeof(std::int32_t));
   queue_->flush();
   const std::int64_t points = std::exchange(points_, 0);
   queue_->wait();

@@ -78,8 +78,6 @@ class DeviceCall {
   bool is_kept(const model::Points& array) const { return steps_ > 1 && array.step == 0; }
   bool keeps_outputs(const model::Bindings& bindings) const;  // some of them
   static bool has_norms(const model::Bindings& bindings);     // reports of them
-  // Returns which derivatives of the law are asked for, as LawMemory has them.
-  std::int64_t derivatives_of(const model::Request& request, const model::Bindings& bindings) const;
   ByText::Room room_of(const model::Bindings& bindings) const;
   Place place_of_parameter(const model::Bindings& bindings, std::size_t parameter, std::int64_t begin) const;
   // Returns the arrays of the law: the caller's, or if they come together, those that the caller's are copied to.

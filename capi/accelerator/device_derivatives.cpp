@@ -42,20 +42,6 @@ Place DeviceCall::in_tangent(std::size_t output, std::int64_t column, std::int64
           .column = points};
 }
 
-std::int64_t DeviceCall::derivatives_of(const model::Request& request, const model::Bindings& bindings) const {
-  if (request.jvps || request.adjoints || request.parameter_adjoints) return -1;
-  std::int64_t bits = 0;
-  const auto add = [&bits](std::size_t given) { bits |= std::int64_t{1} << std::min<std::size_t>(given, 63); };
-  for (const Part part : {Part::block, Part::parameter_block}) {
-    const auto& derivatives = model_.derivatives(model::kind_of(part)).all();
-    const std::size_t first = part == Part::block ? 0 : bindings.inputs.size();
-    for (std::size_t i = 0; i < derivatives.size(); ++i)
-      if (bindings.of(part)[i].data) add(first + derivatives[i].input);
-  }
-  for (const Slope& slope : bindings.slopes) add(slope.input);
-  return bits;
-}
-
 void DeviceCall::write_products(const model::Bindings& bindings, Part part, std::int64_t begin, std::int64_t points) {
   const bool transposed = model::is_adjoint(part);
   const Kind kind = transposed ? model::kind_of(part) : Kind::input;

@@ -126,10 +126,12 @@ class Queue final : public graph::DeviceQueue {
     const Current here(context_);
     require(driver().cuMemcpyHtoDAsync_v2(to.handle(), from, static_cast<Size>(bytes), stream_), "cuMemcpyHtoDAsync");
   }
-  void download(void* to, const graph::DeviceMemory& from, std::int64_t bytes) override {
+  void download(void* to, const graph::DeviceMemory& from, std::int64_t first, std::int64_t bytes) override {
     if (bytes == 0) return;
     const Current here(context_);
-    require(driver().cuMemcpyDtoHAsync_v2(to, from.handle(), static_cast<Size>(bytes), stream_), "cuMemcpyDtoHAsync");
+    require(driver().cuMemcpyDtoHAsync_v2(to, from.handle() + static_cast<std::uint64_t>(first),
+                                          static_cast<Size>(bytes), stream_),
+            "cuMemcpyDtoHAsync");
   }
   void launch(graph::Kernel which, std::int64_t items, std::span<const graph::DeviceArgument> arguments) override {
     constexpr std::int64_t group = 128;

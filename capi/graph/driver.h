@@ -56,7 +56,8 @@ class DeviceQueue {
   // Memory of the host that the device copies from and to without a detour.
   virtual std::shared_ptr<void> allocate_on_host(std::int64_t bytes) = 0;
   virtual void upload(const DeviceMemory& to, const void* from, std::int64_t bytes) = 0;
-  virtual void download(void* to, const DeviceMemory& from, std::int64_t bytes) = 0;
+  // Copies some bytes, the first of which is `first`.
+  virtual void download(void* to, const DeviceMemory& from, std::int64_t first, std::int64_t bytes) = 0;
   // Runs a kernel with so many items, or more.
   virtual void launch(Kernel kernel, std::int64_t items, std::span<const DeviceArgument> arguments) = 0;
   // Hands what was put in to the device.

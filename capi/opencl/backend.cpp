@@ -94,10 +94,10 @@ class Queue final : public graph::DeviceQueue {
                                              nullptr, nullptr),
             "clEnqueueWriteBuffer");
   }
-  void download(void* to, const graph::DeviceMemory& from, std::int64_t bytes) override {
+  void download(void* to, const graph::DeviceMemory& from, std::int64_t first, std::int64_t bytes) override {
     if (bytes == 0) return;
-    require(functions().clEnqueueReadBuffer(queue_.get(), object_of(from), 0, 0, static_cast<Size>(bytes), to, 0,
-                                            nullptr, nullptr),
+    require(functions().clEnqueueReadBuffer(queue_.get(), object_of(from), 0, static_cast<Size>(first),
+                                            static_cast<Size>(bytes), to, 0, nullptr, nullptr),
             "clEnqueueReadBuffer");
   }
   // A whole number of groups: the kernel leaves out what is beyond the items.

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from test_lanes import LOADS, dtype_of, spoiled, states
 from test_opencl import cache_of_pocl  # noqa: F401  (a fixture)
 
 from neml2_capi import ConvergenceError, Device, FatalError, Model, Scheduler
+from neml2_capi._ffi.variables import Derivative
 from neml2_capi.cli.commands import neml2_capi as command
 from neml2_capi.header import face
 from neml2_capi.header.beside import write_beside
@@ -246,6 +248,30 @@ def test_products_by_parameters_agree_with_lanes(device: str, tmp_path: Path) ->
     # Alone and beside others: both texts give the same.
     both = pair[1].jacobian(inputs)[1], pair[1].param_jacobian(inputs)[1]
     assert [set(each) for each in both] == [{"stress", "equivalent_plastic_strain"}] * 2
+
+
+@pytest.mark.full("compiles a text")
+@pytest.mark.parametrize("device", DEVICES)
+def test_derivatives_come_back_without_the_others(device: str, tmp_path: Path) -> None:
+    _, there = opened(QUICK, tmp_path, device)
+    inputs = repeated(state_of(QUICK, there), 70)
+    inputs["strain"][1] = np.nan
+
+    def derived(pairs: Sequence[Derivative]) -> dict[tuple[str, str], Array]:
+        asked: dict[str, dict[str, bool]] = {}
+        for of in pairs:
+            asked.setdefault(of.output, {})[of.variable] = True
+        call = there.bind(inputs, derivatives=asked, report=True)
+        call()
+        return {(o, v): np.array(b) for o, by in call.derivatives.items() for v, b in by.items()}
+
+    pairs = [*there.derivatives, *there.parameter_derivatives]
+    expected = derived(pairs)
+    for some in *([each] for each in pairs), pairs[::2], pairs[1:-1]:
+        found = derived(some)
+        assert len(found) == len(some)
+        for pair, block in found.items():
+            np.testing.assert_array_equal(block, expected[pair])
 
 
 @pytest.mark.full("compiles a text")
