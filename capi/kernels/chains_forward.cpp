@@ -58,6 +58,7 @@ void Chains::push_forward(Plan& plan, const Chain* Step::*chain, Names read) {
     }
     if (links.system) push_through(links, rooms_[i], count, pushed, made);
     if (pushed.chain.system && !links.roles.empty()) push_in_parts(plan, i, made, pushed);
+    for (const std::string& name : links.outputs) plan.of_values.erase(name);  // another value had the name before
     for (const auto& [name, direction] : made) plan.of_values[name] = direction;
     pushed.chain.operators = list(links.operators);
     for (const Move& move : links.expand)

@@ -87,6 +87,7 @@ void Layout::add(const artifact::ForwardSegment& segment) {
   if (made.size() != count + (by_values ? segment.pairs.size() : 0))
     refuse(graph.package, "its kernel returns other arrays");
   for (std::size_t i = 0; i < count; ++i) values[graph.outputs[i]] = made[i];
+  links.back().outputs.assign(graph.outputs.begin(), graph.outputs.end());
   if (by_values) {
     add_pairs(segment.pairs, made, count, false);
     const bool are_same = std::ranges::all_of(

@@ -58,6 +58,7 @@ struct Links {
   std::vector<Run> operators;
   std::vector<Move> expand;  // what they store sparsely, among zeros
   std::vector<Local> locals;
+  std::vector<std::string> outputs;  // of a segment without a system
   const Implicit* system = nullptr;
   std::vector<Part> unknowns;  // of the system
   // If its increment may be cut: the givens that change with its parts, and what solutions they become or the other ends of.
