@@ -96,7 +96,7 @@ class History(Function):  # type: ignore[misc]
             return before + (None,) * len(ctx.leaves)
         found = ctx.results.gradient(cotangents)
         return *before, *(
-            torch.as_tensor(found[leaf.name], dtype=leaf.tensor.dtype).reshape(leaf.tensor.shape)
+            torch.from_numpy(found[leaf.name]).to(leaf.tensor).reshape(leaf.tensor.shape)
             for leaf in ctx.leaves
         )
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from neml2_capi._ffi import on_device
@@ -18,6 +19,7 @@ from neml2_capi.model import Model as _Model
 from neml2_capi.model.evaluation import check_mapping
 from neml2_capi.model.scheduler import Scheduler
 from neml2_capi.torch._autograd import evaluate
+from neml2_capi.torch._compilation import not_compiled
 from neml2_capi.torch._linearization import Linearization
 from neml2_capi.torch._slots import Slot
 from neml2_capi.torch.model import Model
@@ -110,7 +112,7 @@ class Module(torch.nn.Module):  # type: ignore[misc]
             while hasattr(self, attribute):
                 attribute += "_"
             self._attributes[name] = attribute
-            value = torch.as_tensor(value).clone()
+            value = _stored(value).clone()
             if index in trained:
                 self.register_parameter(attribute, torch.nn.Parameter(value))
             else:
@@ -175,8 +177,7 @@ class Module(torch.nn.Module):  # type: ignore[misc]
         if inputs is not None:
             check_mapping("inputs", inputs)
             named = {**inputs, **named}
-        model = self._linearization
-        return dict(zip(model.output_names, evaluate(model, self._tensors(named)), strict=False))
+        return self._evaluated(named)
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -208,6 +209,11 @@ class Module(torch.nn.Module):  # type: ignore[misc]
     # --------------------------------------------------------------------------------------------
     # How it is done
     # --------------------------------------------------------------------------------------------
+
+    @not_compiled
+    def _evaluated(self, inputs: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+        model = self._linearization
+        return dict(zip(model.output_names, evaluate(model, self._tensors(inputs)), strict=False))
 
     def _tensors(self, inputs: Mapping[str, Any]) -> list[Any]:
         """The inputs and then the parameters, in order; their shapes may be wrong."""
@@ -275,6 +281,21 @@ class Module(torch.nn.Module):  # type: ignore[misc]
         return f"({', '.join(self.model.inputs.names)}) -> ({', '.join(outputs)})"
 
 
+def _stored(value: Any) -> Any:
+    """A parameter of a model as a tensor on the model's device, whatever torch's default is."""
+    return value if isinstance(value, torch.Tensor) else torch.as_tensor(value, device="cpu")
+
+
+def _copied(value: Any, dtype: Any) -> Any:
+    """A copy, since backward may read it again, on the host if no device has the value."""
+    if not isinstance(value, (int, float, list, tuple)):
+        on_host = isinstance(value, np.ndarray | np.generic)
+        return torch.asarray(value, copy=True, device="cpu" if on_host else None)
+    if np.asarray(value).dtype.kind == "b":  # which is not the number 1
+        dtype = torch.bool
+    return torch.tensor(value, dtype=dtype, device="cpu")
+
+
 def _tensor(slot: Slot, value: Any, text_device: str = "") -> Any:
     """A value as a tensor of the type of a variable; numbers and arrays are copied.
 
@@ -286,11 +307,8 @@ def _tensor(slot: Slot, value: Any, text_device: str = "") -> Any:
             lib.NEML2_ERROR_MISSING,
         )
     if not isinstance(value, torch.Tensor):
-        plain = isinstance(value, (int, float, list, tuple))
-        try:  # a copy, since backward may read it again
-            value = (
-                torch.tensor(value, dtype=slot.dtype) if plain else torch.asarray(value, copy=True)
-            )
+        try:
+            value = _copied(value, slot.dtype)
         except (TypeError, ValueError, RuntimeError) as error:
             raise slot.label.refuse(
                 f"cannot be made a tensor, from a {type(value).__name__}: {error}",
