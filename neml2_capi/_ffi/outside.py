@@ -61,10 +61,11 @@ def written(
     place = Path(os.path.realpath(path))
     part = place.with_name(f".neml2-{os.getpid()}-{threading.get_ident()}.part")
     try:
-        if place.exists() and not place.is_file():  # a device or a pipe is not replaced
+        given = Path(os.fsdecode(path))  # /dev/stdout leads to a pipe that has no path
+        if given.exists() and not given.is_file():  # a device or a pipe is not replaced
             content = io.BytesIO()
             yield content
-            place.write_bytes(content.getvalue())
+            given.write_bytes(content.getvalue())
             return
         try:
             with part.open("wb") as stream:

@@ -1,4 +1,5 @@
 // Newton's method on systems with known roots, without any package.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -6,6 +7,7 @@
 #include <vector>
 
 #include "capi/newton/newton.h"
+#include "capi/newton/rules.h"
 
 namespace {
 
@@ -228,6 +230,23 @@ void a_bound_of_one_makes_no_step() {
   expect(at(u, 0) == 1.0, "the guess stays");
 }
 
+// The first of several systems of a point said NaN, and a later one said a number over it.
+void a_norm_that_is_no_number_is_the_greatest() {
+  using Of = neml2_capi::newton::Scalars;
+  const double infinite = std::numeric_limits<double>::infinity();
+  const auto joined = [](double first, double second) {
+    neml2_capi::newton::Report<Of> all = {NEML2_NOT_CONVERGED, 1, first, 0.5};
+    all.add({NEML2_OK, 1, second, 1.0});
+    return all.residual_norm;
+  };
+  for (const double number : {0.0, 1e-12, 3.0, infinite}) {
+    expect(std::isnan(joined(nan_value, number)), "NaN, then a number");
+    expect(std::isnan(joined(number, nan_value)), "a number, then NaN");
+    expect(joined(number, 1e-13) == std::max(number, 1e-13), "the greater of two, the first");
+    expect(joined(1e-13, number) == std::max(number, 1e-13), "the greater of two, the second");
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -240,6 +259,7 @@ int main() {
   line_search_reaches_what_full_steps_miss();
   a_singular_point_is_told_apart();
   a_bound_of_one_makes_no_step();
+  a_norm_that_is_no_number_is_the_greatest();
   std::puts("newton: all passed");
   return 0;
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,19 @@ def test_a_link_and_a_device_stay_where_they_are(results: Results, tmp_path: Pat
         results.save(nowhere)
         assert Path("/dev/null").is_char_device()
     assert len(list(tmp_path.iterdir())) == 6
+
+
+def test_a_pipe_without_a_path_is_written(results: Results, tmp_path: Path) -> None:
+    """The path that a link leads to was looked for, `pipe:[17]`, and there is none."""
+    reading, writing = os.pipe()
+    with open(reading, "rb") as stream:  # noqa: PTH123
+        try:
+            (tmp_path / "pipe.csv").symlink_to(f"/dev/fd/{writing}")
+            results.save(tmp_path / "pipe.csv")
+        finally:
+            os.close(writing)
+        results.save(tmp_path / "pull.csv")
+        assert stream.read() == (tmp_path / "pull.csv").read_bytes()
 
 
 def test_what_is_loaded_has_the_same_columns(results: Results, tmp_path: Path) -> None:
