@@ -56,7 +56,9 @@ class Table:
     def __init__(self, label: Label, values: Any, shape: Shape, dtype: str, steps: int) -> None:
         self.label, self.kind = label, kind_of(values)
         rows = typed(as_array(values, label), label, dtype)
-        if rows.shape == shape:
+        #: Whether it was given without an axis of times.
+        self.alone = rows.shape == shape
+        if self.alone:
             rows = rows[np.newaxis]
         split = rows.ndim - len(shape)
         if split < 1 or rows.shape[split:] != shape or rows.shape[0] not in (1, steps):

@@ -18,6 +18,7 @@ from neml2_capi._ffi.errors import unknown_name
 from neml2_capi._ffi.labels import Array, Label
 from neml2_capi._ffi.library import lib
 from neml2_capi.driver.asked import Asked, asked, summed
+from neml2_capi.driver.forces import Table
 from neml2_capi.driver.history import History
 from neml2_capi.driver.linearized import Linearized
 from neml2_capi.driver.slopes import (
@@ -282,7 +283,9 @@ class Gradients:
             rows = self._at_times(over_time[each.name], each) * each.factor
             rows = rows.reshape(len(rows), *batch, each.size)
             rows = summed(rows, batch, each.batch)
-            return rows.reshape((*rows.shape[:-1], *each.shape)).astype(model._dtype, copy=False)
+            rows = rows.reshape((*rows.shape[:-1], *each.shape)).astype(model._dtype, copy=False)
+            assert isinstance(each.force, Table)
+            return rows[0, ...] if each.force.alone else rows
         if each.kind == "parameter":
             place = linear.places[linear.columns.index(each.columns[0])]
             values = constants[:, place.start - linear.state_size : place.stop - linear.state_size]

@@ -395,6 +395,28 @@ def test_no_points_have_derivatives(batch: tuple[int, ...], control: Any) -> Non
     assert gradients["E"] == 0
 
 
+def test_a_gradient_by_a_constant_has_its_shape() -> None:
+    """It had an axis of times, which a constant without one lacks."""
+    model = Model(examples.path("chaboche"))
+    for shape in ((), (1,), (1, 1), (1, 2)):
+        strain = {"xx": 1e-3 * TIMES[:5], "xy": np.full(shape, 1e-4)}
+        stress = {"yy": np.full(shape, 5.0), **dict.fromkeys(["zz", "yz", "xz"], 0.0)}
+        results = drive(
+            model,
+            TIMES[:5],
+            {"strain": strain},
+            control={"stress": stress},
+            derivatives=["strain.xy", "stress.yy"],
+        )
+        gradients = results.gradient({"stress": np.ones(results["stress"].shape)})
+        assert {name: each.shape for name, each in gradients.items()} == {
+            "strain.xy": shape,
+            "stress.yy": shape,
+        }
+    whole = drive(model, TIMES[:5], {"strain": 1e-3 * np.ones(6)}, derivatives=["strain"])
+    assert whole.gradient({"stress": np.ones((5, 6))})["strain"].shape == (6,)
+
+
 @pytest.mark.full("torch")
 @pytest.mark.parametrize(
     "given", [{}, {"x~1": 0.2}, {"x~2": 0.4}, {"x~1": 0.2, "x~2": 0.4}], ids=str
