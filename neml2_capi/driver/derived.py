@@ -59,7 +59,8 @@ class Derived(Mapping[str, Any]):
             wanted = dict.fromkeys([*gradients.constants, by])
             recorded = [name for name in gradients.outputs if name in self]
             self._slopes |= gradients.forward(recorded, wanted, memory)
-        return self._slopes[output][by]
+        kept = self._slopes[output][by]
+        return np.array(kept)  # a copy: what is kept stays as it is
 
     def gradient(
         self, cotangents: Mapping[str, Any], *, memory: int = MEMORY

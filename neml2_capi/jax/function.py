@@ -40,7 +40,8 @@ class Function:
 
     def __init__(self, model: Model, outputs: Iterable[str] | None = None) -> None:
         self.model = model
-        names = model.outputs.names if outputs is None else list(outputs)
+        names = model.outputs.names if outputs is None else outputs
+        names = [names] if isinstance(names, str) else list(names)
         self._outputs = {name: variable_of(model.outputs, name) for name in names}
         self._variables = model.inputs, model.parameters
         if jax.dtypes.canonicalize_dtype(model.dtype) != model.dtype:

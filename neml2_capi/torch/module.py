@@ -101,8 +101,8 @@ class Module(torch.nn.Module):  # type: ignore[misc]
             model = Model(model, device, dtype, scheduler=scheduler)
         trained = set(range(len(model.parameters)))
         if parameters is not None:
-            trained = {model.parameters.resolve(name) for name in parameters}
-        names = list(model.outputs.names if outputs is None else outputs)
+            trained = {model.parameters.resolve(name) for name in _listed(parameters)}
+        names = list(model.outputs.names if outputs is None else _listed(outputs))
         for name in names:
             variable_of(model.outputs, name)
         self._open(model, names)
@@ -279,6 +279,11 @@ class Module(torch.nn.Module):  # type: ignore[misc]
         """
         outputs = [output.name for output in self._linearization.outputs]
         return f"({', '.join(self.model.inputs.names)}) -> ({', '.join(outputs)})"
+
+
+def _listed(names: Iterable[str]) -> Iterable[str]:
+    """Names, of which one may stand alone."""
+    return [names] if isinstance(names, str) else names
 
 
 def _stored(value: Any) -> Any:

@@ -893,6 +893,12 @@ def test_a_default_device_of_torch_moves_nothing(artifacts: Artifacts) -> None:
     assert outputs["stress"][0] > 100.0 and slope != 0.0
 
 
+def test_one_name_may_stand_alone(artifacts: Artifacts) -> None:
+    module = capi_torch.Module(artifacts["isotropic_hardening"], "yield_stress", "stress")
+    assert [name for name, _ in module.named_parameters()] == ["yield_stress"]
+    assert list(module(inputs_of("isotropic_hardening"))) == ["stress"]
+
+
 @pytest.mark.parametrize("value", [True, [True] * 6])
 def test_truth_is_no_number(artifacts: Artifacts, value: Any) -> None:
     module = capi_torch.Module(artifacts["elasticity_parameters"])
