@@ -269,8 +269,16 @@ def _ramp(name: str, timed: Table, value: Any) -> Any:
         return value
     plain = value.detach() if (follows := requires_gradient(value)) else value
     array = _numbers(name, plain)
-    if array.ndim > 0:
+    if array.shape[:1] == (timed.steps,):
         return value
+    if array.ndim > 0:  # drive() would hold a single row from the beginning on
+        raise wrong(
+            name,
+            f"has the shape {array.shape}; expected one number, which is reached at the last time, "
+            f"or an array ({timed.steps}, *batch), a value for each of the {timed.steps} times: to "
+            f"reach one number for each point, numpy.multiply.outer(numpy.linspace(0, 1, "
+            f"{timed.steps}), {name})",
+        )
     passed = timed.rows - timed.rows[0]
     if follows:
         return alike(plain, passed / passed[-1]) * value

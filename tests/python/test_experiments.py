@@ -138,6 +138,23 @@ def test_what_is_held_has_no_axis_of_times() -> None:
     assert one.shape == (6, 1, 6, 6)
 
 
+@pytest.mark.parametrize("shape", [(1,), (1, 3), (3,), (4, 2), (0,)], ids=str)
+def test_a_ramp_has_a_value_for_each_time_or_is_a_number(shape: tuple[int, ...]) -> None:
+    """One row was a strain that is there from the beginning on, without a stress."""
+    model, times = Model(examples.path("chaboche")), np.linspace(0, 1, 5)
+    values = np.full(shape, 0.01)
+    for name, run in (
+        ("strain", lambda: experiments.tension(model, times, values)),
+        ("stress", lambda: experiments.uniaxial(model, times, values)),
+        ("yy", lambda: experiments.biaxial(model, times, 0.01, values)),
+        ("xy", lambda: experiments.plane_stress(model, times, 0.01, 0.0, values)),
+    ):
+        with pytest.raises(FatalError, match=rf"{name} has the shape .*\(5, \*batch\)"):
+            run()
+    for reached in (0.01, np.array(0.01), 0.01 * times, np.full((5, 3), 0.01) * times[:, None]):
+        assert (experiments.tension(model, times, reached)["stress"][-1, ..., 0] > 100.0).all()
+
+
 def test_each_point_is_held_in_its_own_time() -> None:
     times = TIMES[:, None] * np.array([1.0, 2.0, 3.0])
     held = np.array([[50.0, 60.0, 70.0], [80.0, 90.0, 100.0]])
