@@ -137,14 +137,18 @@ def _check_environment() -> Environment:
     return prepare("check", requirements("check"))
 
 
+def _tool(name: str, *options: str) -> Command:
+    return [_check_environment().python, "-m", f"tools.{name}", *options]
+
+
 def generate() -> int:
     """Renew what is generated from the public header."""
-    return openly([_check_environment().python, ROOT / "tools" / "generate.py"])
+    return openly(_tool("generate"))
 
 
 def docs() -> int:
     """Renew the reference from the docstrings and the comments of the headers."""
-    return openly([_check_environment().python, ROOT / "tools" / "generate.py", "--reference"])
+    return openly(_tool("generate", "--reference"))
 
 
 def site() -> int:
@@ -186,24 +190,19 @@ def _c_family_files() -> list[Path]:
 
 def check(fix: bool) -> int:
     """Check generated files, rooms, docstrings, words, format, lint, types; say what mends each."""
-    environment = _check_environment()
-    program = environment.program
-
-    def tool(name: str, *options: str) -> Command:
-        return [environment.python, ROOT / "tools" / name, *options]
-
+    program = _check_environment().program
     formats: Command = [program("clang-format"), *_c_family_files()]
     mend, lines = "python3 build.py check --fix", "do what each line says"
     below, by_hand = "move what both need into a lower room", f"{mend}, then by hand"
     # A title, a command, its options to check and, if it can, to mend, and what else mends.
     checks: list[tuple[str, Command, Command, Command | None, str]] = [
-        ("generated files", tool("generate.py"), ["--check"], [], "python3 build.py generate"),
-        ("reference", tool("generate.py", "--reference"), ["--check"], [], "python3 build.py docs"),
-        ("rooms of capi/", tool("includes.py"), [], None, lines),
+        ("generated files", _tool("generate"), ["--check"], [], "python3 build.py generate"),
+        ("reference", _tool("generate", "--reference"), ["--check"], [], "python3 build.py docs"),
+        ("rooms of capi/", _tool("includes"), [], None, lines),
         ("rooms of neml2_capi/", [program("lint-imports")], ["--no-cache"], None, below),
-        ("locks", tool("locks.py"), [], None, lines),
-        ("docstrings", tool("docstrings.py"), [], None, lines),
-        ("words", tool("prose.py"), [], None, lines),
+        ("locks", _tool("locks"), [], None, lines),
+        ("docstrings", _tool("docstrings"), [], None, lines),
+        ("words", _tool("prose"), [], None, lines),
         ("spelling", [program("codespell"), ROOT], [], None, "edit it, or list it: pyproject.toml"),
         ("lint of Python", [program("ruff"), "check", "."], [], ["--fix", "-q"], by_hand),
         ("format of Python", [program("ruff"), "format", "."], ["--check"], [], mend),

@@ -14,12 +14,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from tools import abi, cffi_layer, fortran
 from tools.header import contract
-
-ROOT = Path(__file__).resolve().parent.parent
+from tools.process import ROOT
 
 
 def sources() -> Iterator[tuple[Path, str]]:

@@ -1,16 +1,15 @@
 """The rooms of capi/, and the order in which one stands on another; a step of `build.py check`.
 
-python tools/includes.py [CAPI]    print what breaks the order, and files without a room
+python -m tools.includes [CAPI]    print what breaks the order, and files without a room
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from tools.process import ROOT, run_check
 
 # From the bottom to the top. A file includes headers of its own room and of rooms before it, so
 # that there is no circle of rooms either.
@@ -116,9 +115,5 @@ def _readmes(capi: Path) -> Iterator[str]:
             yield f"{place}:{README_LINES + 1}: expected at most {README_LINES} lines. Shorten it."
 
 
-def main(arguments: list[str]) -> str | None:
-    return "\n".join(findings(Path(arguments[0]) if arguments else ROOT / "capi")) or None
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run_check(findings, ROOT / "capi")

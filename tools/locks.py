@@ -1,16 +1,15 @@
 """The locks of capi/ and neml2_capi/, all of which a fork knows; a step of `build.py check`.
 
-python tools/locks.py [ROOT]    print locks that a fork does not know, and what to use
+python -m tools.locks [ROOT]    print locks that a fork does not know, and what to use
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from tools.process import ROOT, run_check
 
 IN_CPP = re.compile(
     r"\bstd::(?:recursive_|timed_|recursive_timed_|shared_|shared_timed_)?mutex\b"
@@ -49,9 +48,5 @@ def findings(root: Path) -> Iterator[str]:
                     )
 
 
-def main(arguments: list[str]) -> str | None:
-    return "\n".join(findings(Path(arguments[0]) if arguments else ROOT)) or None
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run_check(findings, ROOT)

@@ -6,8 +6,9 @@ import json
 import os
 import re
 import subprocess
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tools.prerequisites import CACHE as _CACHE
@@ -115,3 +116,9 @@ def jobs() -> str:
 def openly(command: Command, extra: Mapping[str, str] | None = None) -> int:
     """Run with the output on the terminal, and return the exit status."""
     return subprocess.run(command, cwd=ROOT, env=child_variables(extra)).returncode
+
+
+def run_check(findings: Callable[[Path], Iterable[str]], folder: Path) -> None:
+    """Check `folder`, or the one that the command names; exit with what is found, if anything."""
+    chosen = Path(sys.argv[1]) if sys.argv[1:] else folder
+    sys.exit("\n".join(findings(chosen)) or None)

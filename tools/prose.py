@@ -1,7 +1,7 @@
 """The project's English, in what people read; a step of `build.py check`.
 
-python tools/prose.py [FOLDER]    print what tools/words.txt replaces and stands too often
-python tools/prose.py FOLDER 0    print all of it
+python -m tools.prose [FOLDER]    print what tools/words.txt replaces and stands too often
+python -m tools.prose FOLDER 0    print all of it
 
 Read are comments, docstrings and texts of programs, and Markdown, without code between backquotes.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from pygments.lexers import get_lexer_for_filename
 from pygments.token import Comment, String
 
-ROOT = Path(__file__).resolve().parents[1]
+from tools.process import ROOT, run_check
 
 READ = (".c", ".h", ".cpp", ".hpp", ".f90", ".py", ".sh", ".cmake", "CMakeLists.txt", ".md")
 # Generated, or kept as somebody wrote it once.
@@ -62,9 +62,11 @@ def _files(root: Path) -> Iterator[Path]:
                     yield file
 
 
-def findings(root: Path, table: Path, most: int | None = None) -> list[str]:
-    """Return each place of words that stand more often below `root` than `most`, or their limit."""
-    lines = [line.split("\t") for line in table.read_text(encoding="utf-8").splitlines()]
+def findings(root: Path) -> Iterator[str]:
+    """Yield each place of words that stand more often below `root` than their limit allows."""
+    most = int(sys.argv[2]) if sys.argv[2:] else None
+    table = (ROOT / "tools" / "words.txt").read_text(encoding="utf-8")
+    lines = [line.split("\t") for line in table.splitlines()]
     words = [(line[0], line[1], int(line[2])) for line in lines if len(line) == 3]
     # Most files have none of them, marks of comments aside, and are not taken apart.
     any_of_them = _compiled("|".join(pattern for pattern, _, _ in words), r"[\s/*#!<>:]+")
@@ -73,7 +75,6 @@ def findings(root: Path, table: Path, most: int | None = None) -> list[str]:
         for file in _files(root)
         if any_of_them.search(file.read_text(encoding="utf-8"))
     }
-    found: list[str] = []
     for pattern, better, limit in words:
         places = [
             f"{file.relative_to(root)}:{text.count(chr(10), 0, match.start()) + 1}: "
@@ -83,19 +84,12 @@ def findings(root: Path, table: Path, most: int | None = None) -> list[str]:
         ]
         allowed = limit if most is None else most
         if len(places) > allowed:
-            found += [*places, f"{len(places)} of these, expected at most {allowed}"]
-    return found
+            yield from (*places, f"{len(places)} of these, expected at most {allowed}")
 
 
 def _compiled(pattern: str, blank: str) -> re.Pattern[str]:
     return re.compile(pattern.replace(" ", blank), re.IGNORECASE)
 
 
-def main(arguments: list[str]) -> str | None:
-    root = Path(arguments[0]) if arguments else ROOT
-    most = int(arguments[1]) if len(arguments) > 1 else None
-    return "\n".join(findings(root, ROOT / "tools" / "words.txt", most)) or None
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run_check(findings, ROOT)

@@ -20,8 +20,8 @@ MADE_AT_ONCE = ("thread_end::", "std::ios_base_library_init()")
 
 def check(root: Path) -> tuple[int, list[str]]:
     """Run the check on a tree; its status, and the lines that it prints."""
-    tool = [sys.executable, str(ROOT / "tools" / "locks.py"), str(root)]
-    done = subprocess.run(tool, capture_output=True, text=True)
+    tool = [sys.executable, "-m", "tools.locks", str(root)]
+    done = subprocess.run(tool, cwd=ROOT, capture_output=True, text=True)
     assert not done.stdout
     return done.returncode, done.stderr.splitlines()
 

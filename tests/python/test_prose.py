@@ -16,8 +16,8 @@ def check(folder: Path, name: str, text: str) -> list[str]:
     """Run the check on a folder with one file; the lines that it prints."""
     folder.mkdir(exist_ok=True)
     (folder / name).write_text(text)
-    command = [sys.executable, str(ROOT / "tools" / "prose.py"), str(folder), "0"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    command = [sys.executable, "-m", "tools.prose", str(folder), "0"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert not done.stdout
     assert done.returncode == bool(done.stderr)
     return done.stderr.splitlines()

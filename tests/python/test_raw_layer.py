@@ -40,8 +40,8 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 def check_generated(root: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(root / "tools" / "generate.py"), "--check"]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "tools.generate", "--check"]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
 
 
 def test_what_is_generated_is_what_the_header_asks_for() -> None:

@@ -16,8 +16,8 @@ BELOW, ABOVE = "tensor", "model"
 
 def check(capi: Path) -> tuple[int, list[str]]:
     """Run the check on a folder; its status, and the lines that it prints."""
-    command = [sys.executable, str(ROOT / "tools" / "includes.py"), str(capi)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    command = [sys.executable, "-m", "tools.includes", str(capi)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert not done.stdout
     return done.returncode, done.stderr.splitlines()
 
