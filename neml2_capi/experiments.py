@@ -72,7 +72,9 @@ def uniaxial(model: Model, times: Any, stress: Any, **options: Any) -> Results:
 
     Parameters
     ----------
-    model, times
+    model
+        As of tension().
+    times
         As of tension().
     stress
         The stress xx over time: a number that is reached at the last time, an array (n,) or
@@ -99,9 +101,13 @@ def biaxial(model: Model, times: Any, xx: Any, yy: Any, **options: Any) -> Resul
 
     Parameters
     ----------
-    model, times
+    model
         As of tension().
-    xx, yy
+    times
+        As of tension().
+    xx
+        Strains over time, each as of tension().
+    yy
         Strains over time, each as of tension().
     options
         As of tension().
@@ -125,9 +131,15 @@ def plane_stress(model: Model, times: Any, xx: Any, yy: Any, xy: Any, **options:
 
     Parameters
     ----------
-    model, times
+    model
         As of tension().
-    xx, yy, xy
+    times
+        As of tension().
+    xx
+        Strains over time, each as of tension(); xy is the tensor's, half of the angle.
+    yy
+        Strains over time, each as of tension(); xy is the tensor's, half of the angle.
+    xy
         Strains over time, each as of tension(); xy is the tensor's, half of the angle.
     options
         As of tension().
@@ -151,7 +163,9 @@ def creep(model: Model, times: Any, stress: Any, *, rise: Any = None, **options:
 
     Parameters
     ----------
-    model, times
+    model
+        As of tension().
+    times
         As of tension().
     stress : number or array (*B,)
         The stress xx that is held, one for all points or one for each; it has no axis of times. An
@@ -184,7 +198,9 @@ def relaxation(
 
     Parameters
     ----------
-    model, times
+    model
+        As of tension().
+    times
         As of tension().
     strain : number or array (*B,)
         The strain xx that is held, as the stress of creep(); one over time is for tension().

@@ -112,7 +112,9 @@ def to_voigt(mandel: Any, *, shear: Shear, order: Order = "voigt") -> Array:
     ----------
     mandel : array (*B, 6)
         In Mandel notation.
-    shear, order
+    shear
+        As in from_voigt().
+    order
         As in from_voigt().
 
     Returns

@@ -75,7 +75,10 @@ class Experiment:
         ----------
         name
             In messages and figures.
-        strain, stress : array (n,) or mapping of str to array
+        strain : array (n,) or mapping of str to array
+            Components by name, or xx alone. Rows in which the prescribed one or the time is NaN are
+            left out; NaN of the other is not fitted.
+        stress : array (n,) or mapping of str to array
             Components by name, or xx alone. Rows in which the prescribed one or the time is NaN are
             left out; NaN of the other is not fitted.
         t : array (n,), optional
@@ -263,7 +266,9 @@ class Experiment:
         ----------
         frame
             Of pandas or polars, or a mapping of names to arrays.
-        columns, units
+        columns
+            As of from_csv().
+        units
             As of from_csv().
         name
             In messages and figures.

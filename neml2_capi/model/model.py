@@ -110,7 +110,10 @@ class Model(Functions, States, Settings):
             Which components of the strain are given: "plane_stress", for example. Strain and stress
             have these components only, in the order of Mandel notation; docs/hypotheses.md has
             them. Strains that are solved for are the output `strain_transverse`.
-        strain, stress
+        strain
+            The input and the output that the strain measure or the hypothesis is about, if their
+            names do not tell.
+        stress
             The input and the output that the strain measure or the hypothesis is about, if their
             names do not tell.
 
@@ -158,7 +161,17 @@ class Model(Functions, States, Settings):
             As in Model.
         scheduler
             As in Model.
-        strain_measure, stress_measure, material_axes, hypothesis, strain, stress
+        strain_measure
+            As in Model.
+        stress_measure
+            As in Model.
+        material_axes
+            As in Model.
+        hypothesis
+            As in Model.
+        strain
+            As in Model.
+        stress
             As in Model.
 
         Returns

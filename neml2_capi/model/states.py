@@ -73,7 +73,9 @@ class States(Described):
             The file.
         state
             Of this model.
-        step, time
+        step
+            Where the run stands; yours, and given back.
+        time
             Where the run stands; yours, and given back.
 
         Raises

@@ -136,7 +136,7 @@ def sweep(
         shown = stack.enter_context(bar(len(sets), len(sets) - len(items), "set", progress))
 
         def put(outcomes: Mapping[int, Outcome]) -> bool:
-            """Whether all is well."""
+            # Tell whether all is well.
             failed = {i: o for i, o in outcomes.items() if isinstance(o, Failure)}
             kept.put({i: o for i, o in outcomes.items() if not isinstance(o, Failure)})
             folder.put_failures(failed)
