@@ -22,7 +22,7 @@ from tools.process import ROOT
 def sources() -> Iterator[tuple[Path, str]]:
     """Each file that is generated from the headers, in whole or in regions, and its text."""
     parts = contract(ROOT / "include")
-    yield ROOT / "neml2_capi" / "_ffi" / "raw.py", cffi_layer.module(ROOT / "include")
+    yield ROOT / "neml2_capi" / "_ffi" / "raw.py", cffi_layer.module(parts)
     yield from fortran.generated(ROOT / "include", parts)
     description = ROOT / "tests" / "abi" / "declarations.txt"
     before = description.read_text(encoding="utf-8")
