@@ -1,6 +1,5 @@
 ! The constants, structures and functions of neml2_capi.h, for neml2_capi.f90: compile this first.
 ! If a function takes an address, an argument that is absent is NULL.
-! Generated from the header by `python3 build.py generate`.
 module neml2_capi_c
   use, intrinsic :: iso_c_binding, only: &
     c_char, c_funptr, c_null_ptr, c_ptr, c_size_t, &
@@ -8,6 +7,7 @@ module neml2_capi_c
   implicit none(type, external)
   public
 
+  ! begin generated: constants
   ! Status of a call. Those that are not negative are also the statuses of one material point.
   integer(int32), parameter, public :: neml2_ok = 0
   integer(int32), parameter, public :: neml2_non_finite = 1
@@ -131,7 +131,9 @@ module neml2_capi_c
 
   ! The size of a buffer that holds any message with its terminating zero; longer messages are cut.
   integer(int32), parameter, public :: neml2_log_length = 1024
+  ! end generated
 
+  ! begin generated: structures
   type, bind(c) :: c_source
     integer(int64) :: size = 104
     type(c_ptr) :: path = c_null_ptr
@@ -234,12 +236,14 @@ module neml2_capi_c
     integer(int64) :: piece_stride = 0
     integer(int64) :: piece_size = 0
   end type c_unknown_info
+  ! end generated
 
   interface
     integer(c_size_t) function c_strlen(text) bind(c, name="strlen")
       import
       type(c_ptr), value :: text
     end function
+    ! begin generated: interfaces
     integer(int32) function c_abi_version() bind(c, name="neml2_abi_version")
       import
     end function
@@ -695,5 +699,6 @@ module neml2_capi_c
       type(c_funptr), value :: asked
       type(c_ptr), value :: context
     end function
+    ! end generated
   end interface
 end module neml2_capi_c

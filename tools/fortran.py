@@ -18,6 +18,7 @@ from tools.fortran_procedures import (
     Row,
     binding,
     commented,
+    declared,
     procedure,
     row_lines,
     rows_of,
@@ -31,41 +32,10 @@ C_LAYER, MODULE, EXPERIMENTAL = (f"neml2_capi{name}.f90" for name in ("_c", "", 
 
 def generated(include: Path, parts: list[Part]) -> Iterator[tuple[Path, str]]:
     """The Fortran files with what follows from the headers."""
-    stable = [part for part in parts if not part.experimental]
-    yield include / C_LAYER, _c_layer(stable)
-    for name, own in ((MODULE, stable), (EXPERIMENTAL, [p for p in parts if p.experimental])):
+    for name in (C_LAYER, MODULE, EXPERIMENTAL):
+        own = [part for part in parts if part.experimental == (name == EXPERIMENTAL)]
         source = (include / name).read_text(encoding="utf-8")
         yield include / name, _renewed(source, parts, own)
-
-
-_C_LAYER = """\
-! The constants, structures and functions of neml2_capi.h, for neml2_capi.f90: compile this first.
-! If a function takes an address, an argument that is absent is NULL.
-! Generated from the header by `python3 build.py generate`.
-module neml2_capi_c
-  use, intrinsic :: iso_c_binding, only: &
-    c_char, c_funptr, c_null_ptr, c_ptr, c_size_t, &
-    int32 => c_int32_t, int64 => c_int64_t, real64 => c_double
-  implicit none(type, external)
-  public
-{declarations}
-
-  interface
-    integer(c_size_t) function c_strlen(text) bind(c, name="strlen")
-      import
-      type(c_ptr), value :: text
-    end function
-{interfaces}
-  end interface
-end module neml2_capi_c
-"""
-
-
-def _c_layer(parts: list[Part]) -> str:
-    return _C_LAYER.format(
-        declarations="\n".join((*_constants(parts), *_structures(parts))),
-        interfaces="\n".join(_interfaces(parts)),
-    )
 
 
 def _renewed(source: str, parts: list[Part], own: list[Part]) -> str:
@@ -73,27 +43,24 @@ def _renewed(source: str, parts: list[Part], own: list[Part]) -> str:
     types = re.findall(r"^  type, extends\(object\) :: (\w+)", source, re.MULTILINE)
     head, contains, after = source.partition("\ncontains\n")
     for section, inside, text in sections(after):
-        if section == "public":
-            continue
         lines = list(_assignments(types)) if section == "handles" else []
         lines += _procedures(rows_of(inside), parts, text)
         after = fill(after, section, lines[1:])
+    regions = [name for name, _, _ in sections(head)]
     named = [*types, *re.findall(r"^  end (?:subroutine|function) (neml2_\w+)", after, re.M)]
-    if "begin generated: constants" in head:
-        head = fill(head, "constants", list(_constants(own))[1:])
-        head = fill(head, "structures", list(_structures(own))[1:])
-        head = fill(head, "interfaces", list(_interfaces(own, _structure_names(parts))))
-    else:
+    if "constants" not in regions:
         named += [name.lower() for part in own for name, _ in part.enumerators]
-    for type_ in [*types, "neml2_operator_call"]:
-        if f"begin generated: {type_}\n" in head:
-            head = fill(head, type_, list(_members(type_, after)))
+    structures = {part.title for part in parts if part.fields}
+    lines_of = {
+        "constants": list(_constants(own))[1:],
+        "structures": list(_structures(own))[1:],
+        "interfaces": list(_interfaces(own, structures)),
+    }
+    for region in regions:
+        if region != "public":
+            head = fill(head, region, lines_of.get(region) or list(_members(region, after)))
     lines = [f"  public :: {line.rstrip(',')}" for line in wrap(", ".join(named), 106)]
-    return fill(head + contains + after, "public", lines)
-
-
-def _structure_names(parts: list[Part]) -> set[str]:
-    return {part.title for part in parts if part.fields}
+    return fill(head + contains + after, "public", lines) if named else head
 
 
 def _constants(parts: list[Part]) -> Iterator[str]:
@@ -118,8 +85,7 @@ def _structures(parts: list[Part]) -> Iterator[str]:
             yield f"  end type {name}"
 
 
-def _interfaces(parts: list[Part], structures: set[str] | None = None) -> Iterator[str]:
-    structures = structures or _structure_names(parts)
+def _interfaces(parts: list[Part], structures: set[str]) -> Iterator[str]:
     for part in parts:
         if not part.is_function:
             continue
@@ -131,33 +97,26 @@ def _interfaces(parts: list[Part], structures: set[str] | None = None) -> Iterat
         head = kind + " " + head if is_subroutine else f"{result} {kind} {head}"
         yield from wrapped(f'    {head} bind(c, name="{part.title}")')
         yield "      import"
-        declared: dict[str, list[str]] = {}
-        for parameter in part.parameters:
-            attributes, shape = _dummy(parameter, structures)
-            declared.setdefault(attributes, []).append(parameter.name + shape)
-        yield from (f"      {kind} :: {', '.join(names)}" for kind, names in declared.items())
+        yield from declared((_dummy(one, structures) for one in part.parameters), "      ")
         yield f"    end {kind}"
 
 
 def _dummy(parameter: Variable, structures: set[str]) -> tuple[str, str]:
-    """The type of a dummy argument with its attributes, and its shape."""
-    levels = parameter.stars + parameter.is_array
+    """The type of a dummy argument with its attributes, and its name and shape."""
+    name, levels = parameter.name, parameter.stars + parameter.is_array
     if parameter.type == "function" or parameter.type.endswith("_fn"):
-        return "type(c_funptr), value", ""
+        return "type(c_funptr), value", name
     if levels == 0:
-        return f"{NUMBERS[parameter.type]}, value", ""
-    if levels == 1 and parameter.base in structures:
-        own = "c_" + parameter.base.removeprefix("neml2_")
-        return (
-            f"type({own}), intent({'in' if 'const' in parameter.type else 'inout'}), optional",
-            "",
-        )
-    if levels == 1 and parameter.base not in NUMBERS:  # a handle, or memory of any type
-        return "type(c_ptr), value", ""
+        return f"{NUMBERS[parameter.type]}, value", name
     is_read = parameter.type.endswith("const") if levels > 1 else "const" in parameter.type
-    type_ = "type(c_ptr)" if levels > 1 else NUMBERS[parameter.base]
+    attributes = f"intent({'in' if is_read else 'inout'}), optional"
+    if levels == 1 and parameter.base in structures:
+        return f"type(c_{parameter.base.removeprefix('neml2_')}), {attributes}", name
+    if levels == 1 and parameter.base not in NUMBERS:  # a handle, or memory of any type
+        return "type(c_ptr), value", name
     is_array = parameter.is_array or (levels == 1 and parameter.base == "char")
-    return f"{type_}, intent({'in' if is_read else 'inout'}), optional", "(*)" * is_array
+    type_ = "type(c_ptr)" if levels > 1 else NUMBERS[parameter.base]
+    return f"{type_}, {attributes}", name + "(*)" * is_array
 
 
 def _assignments(types: list[str]) -> Iterator[str]:

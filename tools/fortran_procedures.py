@@ -129,13 +129,13 @@ def commented(text: str, indent: str = "  ") -> Iterator[str]:
     yield from (f"{indent}! {line}" for line in wrap(text, 118 - len(indent)))
 
 
-def declared(names: Iterable[tuple[str, str]]) -> Iterator[str]:
+def declared(names: Iterable[tuple[str, str]], indent: str = "    ") -> Iterator[str]:
     """Declarations, of attributes and names, with one line for names of the same attributes."""
     lines: dict[str, list[str]] = {}
     for attributes, name in names:
         lines.setdefault(attributes, []).append(name)
     for attributes, found in lines.items():
-        yield from wrapped(f"    {attributes} :: {', '.join(found)}")
+        yield from wrapped(f"{indent}{attributes} :: {', '.join(found)}")
 
 
 def subroutine(
