@@ -11,10 +11,6 @@ from tools.process import CACHE, ROOT, Command, quietly
 
 # Sources of the wheel. README.md is its description, and read for publishing only.
 _SOURCES = ("CMakeLists.txt", "LICENSE", "pyproject.toml", "cmake", "capi", "include", "neml2_capi")
-_SUFFIXES = {
-    *(".txt", ".md", ".toml", ".cmake", ".in", ".cpp", ".hpp", ".h", ".map", ".f90", ".py"),
-    *(".typed", ".i", ".inc", ".cl", ""),
-}
 
 
 def source_digest(*more: str) -> str:
@@ -24,7 +20,7 @@ def source_digest(*more: str) -> str:
         path = ROOT / top
         files = [path] if path.is_file() else sorted(path.rglob("*"))
         for file in files:
-            if file.is_file() and file.suffix in _SUFFIXES and "__pycache__" not in file.parts:
+            if file.is_file() and "__pycache__" not in file.parts:
                 digest.update(f"{file.relative_to(ROOT)}\0".encode())
                 digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()[:16]

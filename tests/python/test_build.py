@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from native import ROOT
 
+from tools import wheel
+
 
 def run(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
     """Run Python in the checkout, with nothing on the path and no index that answers."""
@@ -43,6 +45,20 @@ def test_where_no_other_torch_can_be_had_a_line_says_why(tmp_path: Path) -> None
     (told,) = (line for line in done.stdout.splitlines() if line.startswith("no torch "))
     assert "for the tests: ERROR: " in told
     assert not list((tmp_path / ".cache").rglob("torch-*/torch"))
+
+
+@pytest.mark.parametrize("name", ["page/law.js", "examples/elasticity/metadata.json", "model.py"])
+def test_a_file_of_the_wheel_that_changes_makes_another_wheel(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wheel, "ROOT", tmp_path)
+    file = tmp_path / "neml2_capi" / name
+    file.parent.mkdir(parents=True)
+    digests = set()
+    for text in ("old", "new"):
+        file.write_text(text)
+        digests.add(wheel.source_digest())
+    assert len(digests) == 2
 
 
 def test_the_package_called_build_is_pointed_to(tmp_path: Path) -> None:
