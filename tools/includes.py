@@ -63,36 +63,29 @@ def findings(capi: Path) -> Iterator[str]:
 
 def _broken(capi: Path, room: str, header: str) -> str:
     """Return what is wrong with an include of `header` from `room`; empty if nothing is."""
-    other = header.split("/")[0]
+    other, _, name = header.partition("/")
     if not (capi / header).is_file():
         return f"capi/{header} does not exist; expected a header. Name the place that it has now."
     if other == room or other not in ROOMS:
         return ""
     below = ROOMS[: ROOMS.index(room) + 1]
-    if other not in below:
-        return (
-            f"{room} includes capi/{header}, which is above it; expected a header of "
-            f"{' or '.join(below)}. Move what is needed of it down, or this code up to {other}."
-        )
-    if other in BACKENDS and room not in BACKENDS | ABOVE_BACKENDS:
-        return (
-            f"{room} includes capi/{header}, which is a backend's; expected none of them: the "
-            "library is built without backends, too. Ask the table, capi/graph/backend.h."
-        )
     uses, _ = APART.get(room, (ROOMS, ()))
-    if other not in uses:
-        return (
-            f"{room} includes capi/{header}, and is linked without {other}; expected a header of "
-            f"{' or '.join((room, *uses))}. Move what is needed of it there."
-        )
-    name = header.partition("/")[2]
     _, offered = APART.get(other, ((), (name,)))
-    if name not in offered:
-        return (
-            f"{room} includes capi/{header}, which {other} keeps to itself; expected "
-            f"capi/{other}/{' or '.join(offered)}. Offer it there, or move it to a lower room."
-        )
-    return ""
+    if other not in below:
+        wrong = f"which is above it; expected a header of {' or '.join(below)}. Move what is needed"
+        wrong += f" of it down, or this code up to {other}."
+    elif other in BACKENDS and room not in BACKENDS | ABOVE_BACKENDS:
+        wrong = "which is a backend's; expected none of them: the library is built without "
+        wrong += "backends, too. Ask the table, capi/graph/backend.h."
+    elif other not in uses:
+        wrong = f"and is linked without {other}; expected a header of "
+        wrong += f"{' or '.join((room, *uses))}. Move what is needed of it there."
+    elif name not in offered:
+        wrong = f"which {other} keeps to itself; expected capi/{other}/{' or '.join(offered)}. "
+        wrong += "Offer it there, or move it to a lower room."
+    else:
+        return ""
+    return f"{room} includes capi/{header}, {wrong}"
 
 
 def _of_a_system(room: str, header: str) -> str:

@@ -69,7 +69,9 @@ def configured(*options: str, folder: Path | None = None, source: Path = ROOT) -
     folder = folder or CACHE / "cmake" / f"release-{checkout()}"
     # A warning of another compiler than ours must not keep a user from the wheel.
     strict = f"-DNEML2_CAPI_WERROR={'ON' if os.environ.get('CI') == 'true' else 'OFF'}"
-    wanted = [*FLAGS, strict, f"-DPython_EXECUTABLE={builder.python}", *_launchers(), *options]
+    wanted = [*FLAGS, strict, f"-DPython_EXECUTABLE={builder.python}", *options]
+    if ccache := shutil.which("ccache"):  # it knows what this checkout was before
+        wanted += [f"-DCMAKE_{name}_COMPILER_LAUNCHER={ccache}" for name in ("C", "CXX")]
     stamp = folder / "options.json"
     content = json.dumps(wanted)
     build = Build(folder, builder)
@@ -79,14 +81,6 @@ def configured(*options: str, folder: Path | None = None, source: Path = ROOT) -
             quietly(f"configuring the build in {folder.name}", command, builder.variables)
             stamp.write_text(content)
     return build
-
-
-def _launchers() -> list[str]:
-    """Let ccache compile, if there is one: it knows what this checkout was before."""
-    ccache = shutil.which("ccache")
-    if not ccache:
-        return []
-    return [f"-DCMAKE_{language}_COMPILER_LAUNCHER={ccache}" for language in ("C", "CXX")]
 
 
 def slowest(folder: Path, count: int = 25) -> str:

@@ -57,11 +57,11 @@ def met(command):
             problems[-1] += f" Here there is: {other} build.py {command}"
         else:
             needed.append("python")
-    has_venv = _has_venv()
+    has_venv = all(importlib.util.find_spec(name) for name in ("venv", "ensurepip"))
     if not has_venv:
         problems.append("Python's venv module cannot make environments: ensurepip is missing.")
         needed.append("venv")
-    if _c_compiler() is None:
+    if not _compiler(os.environ.get("CC", ""), "cc", "gcc", "clang"):
         problems.append("There is no C compiler.")
         needed.append("c")
     # Compiling takes seconds, of which an edit and its test have few: a compiler is tried once.
@@ -147,38 +147,27 @@ def _other_python():
     return ""
 
 
-def _has_venv():
-    # type: () -> bool
-    try:
-        import ensurepip  # noqa: F401
-        import venv  # noqa: F401
-    except ImportError:
-        return False
-    return True
-
-
-def _c_compiler():
-    # type: () -> str | None
-    names = [os.environ.get("CC", ""), "cc", "gcc", "clang"]
-    return next((name for name in names if name and shutil.which(name.split()[0])), None)
+def _compiler(*names):
+    # type: (str) -> str
+    """The first of some commands that is there; empty if none is."""
+    return next((name for name in names if name and shutil.which(name.split()[0])), "")
 
 
 def _cxx_problem():
     # type: () -> str
     """Tell why no C++20 program can be built here; empty if one can."""
-    names = [os.environ.get("CXX", ""), "c++", "g++", "clang++"]
-    names = [name for name in names if name and shutil.which(name.split()[0])]
-    if not names:
+    compiler = _compiler(os.environ.get("CXX", ""), "c++", "g++", "clang++")
+    if not compiler:
         return "None was found (CXX, c++, g++, clang++)."
     with tempfile.TemporaryDirectory() as folder:
         source = os.path.join(folder, "check.cpp")
         with open(source, "w") as file:
             file.write(_CXX20)
-        command = [*names[0].split(), "-std=c++20", source, "-o", source + ".out"]
+        command = [*compiler.split(), "-std=c++20", source, "-o", source + ".out"]
         status, lines = _run(command)
     if status == 0:
         return ""
-    return f"{names[0]} does not compile it: {[*lines, 'it fails'][0]}"
+    return f"{compiler} does not compile it: {[*lines, 'it fails'][0]}"
 
 
 def _run(command):
