@@ -4,7 +4,8 @@
 python3 build.py demo              two material models at work, in an environment of their own
 python3 build.py demo --compile    the same, compiling the models first
 python3 build.py test              the quick tests: no torch, no compiled model
-python3 build.py test FILE -k X    some of them; a file or a program in C, C++, Fortran or Python
+python3 build.py test FILE -k X    some of them; a file or a program in C, C++, Fortran or Python;
+                                   what test itself does not know goes to pytest
 python3 build.py test --full       all tests of this Python: torch, sanitizers, MPI, the wheel, ...
 python3 build.py test --everything the other Pythons, models compiled again, ThreadSanitizer, ...
 python3 build.py test --platform manylinux_2_17_aarch64   its wheel and programs, by qemu
@@ -12,7 +13,7 @@ python3 build.py models            compile the models of the tests again, if rec
 python3 build.py build             the library, the tests and the examples, into build/
 python3 build.py wheel             the wheel, into dist/, with its manylinux tag
 python3 build.py wheel --platform all   for old C libraries, musl and aarch64, and the sources
-python3 build.py bench             the speed, beside NEML2's own runtime, into bench-output/
+python3 build.py bench             the speed, beside NEML2's own runtime; -h tells its options
 python3 build.py fuzz [READER]     search for bytes that break a reader, by clang's libFuzzer
 python3 build.py generate          renew what is generated from the C headers
 python3 build.py docs              renew docs/reference, from the docstrings and the headers
@@ -35,15 +36,13 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
     commands.required = True
 
-    demo = commands.add_parser("demo", help="two material models at work")
+    demo = commands.add_parser("demo")
     demo.add_argument(
         "--compile", action="store_true", dest="compile_first", help="the models, first"
     )
     demo.add_argument("--output", default="demo-output", metavar="DIR", help="where the plot goes")
 
-    test = commands.add_parser(
-        "test", help="the quick tests, or those that are named; unknown arguments go to pytest"
-    )
+    test = commands.add_parser("test")
     tiers = test.add_mutually_exclusive_group()
     for tier, told in (
         ("full", "all tests of this Python, with torch, sanitizers and the wheel"),
@@ -64,22 +63,17 @@ def parser() -> argparse.ArgumentParser:
         help="with --full: test the wheel under all CPythons here, and fail if fewer than N are",
     )
 
-    models = commands.add_parser("models", help="the archive of the tests' compiled models")
+    models = commands.add_parser("models")
     models.add_argument("--examples", action="store_true", help="those of the examples too")
-    commands.add_parser("build", help="the library, the tests and the examples")
-    wheel = commands.add_parser("wheel", help="the wheel, with its manylinux tag")
+    wheel = commands.add_parser("wheel")
     wheel.add_argument(
         "--platform", metavar="TAG", help="for another one: manylinux_2_17_aarch64, all, ..."
     )
-    for name, told in (
-        ("bench", "the speed, beside NEML2's own runtime; its options: -h"),
-        ("fuzz", "search for bytes that break a reader; its options: -h"),
-    ):
-        commands.add_parser(name, help=told, add_help=False)
-    commands.add_parser("generate", help="renew what is generated")
-    commands.add_parser("docs", help="renew the reference, docs/reference")
-    commands.add_parser("site", help="the documentation for a browser, its links checked")
-    check = commands.add_parser("check", help="generated files, formatting, lint and types")
+    for name in ("bench", "fuzz"):
+        commands.add_parser(name, add_help=False)  # theirs
+    for name in ("build", "generate", "docs", "site"):
+        commands.add_parser(name)
+    check = commands.add_parser("check")
     check.add_argument("--fix", action="store_true", help="mend what can be mended first")
     return top
 

@@ -20,7 +20,6 @@ from tools.fortran_procedures import (
     commented,
     declared,
     procedure,
-    row_lines,
     rows_of,
     wrapped,
 )
@@ -133,7 +132,7 @@ def _procedures(rows: Iterable[Row], parts: list[Part], by_hand: str) -> Iterato
     """The rows of a section, each with its procedures; `by_hand` are those that have siblings."""
     named = {part.title: part for part in parts}
     for row in rows:
-        yield from ("", *row.comment, *row_lines(row))
+        yield from ("", *row.lines)
         if row.function == "also":
             yield from _siblings(row, by_hand)
         elif row.function == "bind":
@@ -141,7 +140,9 @@ def _procedures(rows: Iterable[Row], parts: list[Part], by_hand: str) -> Iterato
         elif "neml2_" + row.function in named:
             yield from procedure(row, named)
         else:
-            raise ValueError(f"neml2_{row.function} is in no header: rename it in '!= {row.text}'")
+            raise ValueError(
+                f"neml2_{row.function} is in no header: rename it in '{row.lines[-1]}'"
+            )
 
 
 def _siblings(row: Row, by_hand: str) -> Iterator[str]:

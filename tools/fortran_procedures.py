@@ -67,8 +67,7 @@ class Argument:
 class Row:
     """A procedure, and what it follows from."""
 
-    comment: list[str]  # by hand, above the row
-    text: str
+    lines: list[str]  # as it stands, with a comment by hand above it
     name: str
     function: str  # without "neml2_"
     values: list[str]
@@ -76,23 +75,22 @@ class Row:
 
 
 _ROW = re.compile(
-    r"(?P<comment>(?:^  !(?!=)[^\n]*\n)*)"
-    r"^  != (?P<text>(\w+)(?:: (\w+)(?:\((.+?)\))?)?(?: -> (.+))?)$",
+    r"(?:^  !(?!=)[^\n]*\n)*"
+    r"^  != (\w+)(?:: (\w+)(?:\((.+?)\))?)?(?: -> (.+(?:\n  !=  .*)*))?$",
     re.MULTILINE,
 )
 
 
 def rows_of(section: str) -> Iterator[Row]:
     """The rows of a section."""
-    for found in _ROW.finditer(re.sub(r"\n  !=  +", " ", section)):
-        _, text, name, function, values, arguments = found.groups()
+    for found in _ROW.finditer(section):
+        name, function, values, arguments = found.groups("")
         yield Row(
-            found["comment"].splitlines(),
-            text,
+            found[0].splitlines(),
             name,
             function or name.removeprefix("neml2_"),
             values.split(", ") if values else [],
-            [_argument(text) for text in (arguments or "").split(", ") if text],
+            [_argument(text) for text in re.split(r",\s+(?:!=\s+)?", arguments) if text],
         )
 
 
@@ -110,11 +108,6 @@ def wrapped(statement: str, width: int = 120) -> Iterator[str]:
         yield statement[:place] + " &"
         statement = "      " + statement[place + 1 :]
     yield statement
-
-
-def row_lines(row: Row) -> list[str]:
-    """The comment that a row is."""
-    return wrap(f"  != {row.text}", 118, subsequent_indent="  !=   ", break_on_hyphens=False)
 
 
 def commented(text: str, indent: str = "  ") -> Iterator[str]:
@@ -171,7 +164,7 @@ def procedure(row: Row, parts: dict[str, Part]) -> Iterator[str]:
     writer = _Writer(row, function, parts)
     for parameter in function.parameters:
         writer.take(parameter)
-    comment = [] if row.comment else commented(function.text)
+    comment = commented(function.text) if row.lines[0].startswith("  !=") else []
     for argument in row.arguments:
         if argument.optional:
             attributes, declaration = writer.dummies[argument.name]
