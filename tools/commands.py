@@ -183,9 +183,8 @@ def _c_family_files() -> list[Path]:
     """The sources in C and C++, without kernels, which are generated."""
     tops = ("capi", "include", "tests", "examples", "benchmarks")
     files = [file for top in tops for file in (ROOT / top).rglob("*.[ch]*")]
-    kinds = {".c", ".h", ".cpp", ".hpp"}
-    written = (file for file in files if not (file.parent / "kernels.json").exists())
-    return sorted(file for file in written if file.suffix in kinds)
+    written = [file for file in files if file.suffix in {".c", ".h", ".cpp", ".hpp"}]
+    return sorted(file for file in written if not (file.parent / "kernels.json").exists())
 
 
 def check(fix: bool) -> int:

@@ -102,11 +102,7 @@ def _sections(item: griffe.Object, names: list[str]) -> Iterator[str]:
         tree.body = [*(node for node in tree.body if isinstance(node, ast.Expr)), *own]
     visitor = Visitor(
         skipCheckingShortDocstrings=False,
-        skipCheckingRaises=True,
         allowInitDocstring=True,
-        checkReturnTypes=False,
-        checkYieldTypes=False,
-        checkClassAttributes=False,
         omitStarsWhenDocumentingVarargs=True,
     )
     visitor.visit(tree)

@@ -17,12 +17,6 @@ from tools.process import ROOT
 
 _PACKAGE = ROOT / "neml2_capi"
 
-_SCRIPT = """#!{python}
-import sys
-from neml2_capi.cli import main
-sys.exit(main())
-"""
-
 
 def install_checkout(environment: Environment, build: Build) -> None:
     """Install the checkout and the library of `build`; takes under a second."""
@@ -32,9 +26,7 @@ def install_checkout(environment: Environment, build: Build) -> None:
     shutil.rmtree(site / "neml2_capi" / "lib", ignore_errors=True)
     build.install(site, component="wheel")
     _describe(site)
-    script = environment.program("neml2-capi")
-    script.write_text(_SCRIPT.format(python=environment.python))
-    script.chmod(0o755)
+    environment.add_program("neml2-capi", "neml2_capi.cli", "main")
 
 
 def _link(package: Path) -> None:
@@ -57,9 +49,7 @@ def _describe(site: Path) -> None:
     """Write what importlib.metadata reads."""
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     (version,) = re.findall(r'^version = "(.+)"$', project, re.MULTILINE)
-    for stale in site.glob("neml2_capi-*.dist-info/METADATA"):
-        stale.unlink()
-    folder = site / f"neml2_capi-{version}.dist-info"
+    folder = site / "neml2_capi.dist-info"
     folder.mkdir(exist_ok=True)
     metadata = f"Metadata-Version: 2.1\nName: neml2_capi\nVersion: {version}\n"
     (folder / "METADATA").write_text(metadata)

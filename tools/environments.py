@@ -81,6 +81,12 @@ class Environment:
         path = f"{self.folder / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"
         return {"PATH": path, "VIRTUAL_ENV": str(self.folder)}
 
+    def add_program(self, name: str, module: str, function: str) -> None:
+        """Write a program that calls a function of a module, as pip does."""
+        program, call = self.program(name), f"import sys\nfrom {module} import {function}\n"
+        program.write_text(f"#!{self.python}\n{call}sys.exit({function}())\n")
+        program.chmod(0o755)
+
     def install_wheel(self, wheel: Path) -> None:
         """Replace the installed package by the wheel's, unless it is the same."""
         stamp = self.folder / "wheel.sha256"

@@ -89,12 +89,11 @@ def _interfaces(parts: list[Part], structures: set[str]) -> Iterator[str]:
         if not part.is_function:
             continue
         name = "c_" + part.title.removeprefix("neml2_")
-        is_subroutine = part.returns == "void"
         result = "type(c_ptr)" if "*" in part.returns else NUMBERS.get(part.returns)
-        kind = "subroutine" if is_subroutine else "function"
-        head = f"{name}({', '.join(parameter.name for parameter in part.parameters)})"
-        head = kind + " " + head if is_subroutine else f"{result} {kind} {head}"
-        yield from wrapped(f'    {head} bind(c, name="{part.title}")')
+        kind = "function" if result else "subroutine"
+        head = f"{result} {kind}" if result else kind
+        names = ", ".join(parameter.name for parameter in part.parameters)
+        yield from wrapped(f'    {head} {name}({names}) bind(c, name="{part.title}")')
         yield "      import"
         yield from declared((_dummy(one, structures) for one in part.parameters), "      ")
         yield f"    end {kind}"

@@ -31,13 +31,6 @@ _TAGS = {
 }
 TESTED = tuple(_TAGS)
 
-# Started by a name of the environment, pytest does not look for modules where it is started.
-_PYTEST = """#!{python}
-import sys
-import pytest
-sys.exit(pytest.console_main())
-"""
-
 
 def platform_environment(tag: str) -> Environment:
     """Return an environment of a platform's own Python, with its wheel and what the tests need."""
@@ -60,9 +53,8 @@ def platform_environment(tag: str) -> Environment:
             options += [f"--constraint={ROOT / 'constraints.txt'}", *wanted]
             pip: Command = [build_environment().python, "-m", "pip", "install", *options]
             quietly(f"installing into {folder.name}", pip)
-            program = environment.program("pytest")
-            program.write_text(_PYTEST.format(python=environment.python))
-            program.chmod(0o755)
+            # Started by a name of the environment, it does not look for modules where it starts.
+            environment.add_program("pytest", "pytest", "console_main")
             stamp.write_text("\n".join(wanted))
     return environment
 

@@ -156,14 +156,11 @@ def repaired(wheel: Path, tag: str, into: Path) -> Path:
 def _require_musl_alone(wheel: Path) -> None:
     """A Failure if a library of the wheel needs another than musl; musl has no versions."""
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as scratch:
-        for name in archive.namelist():
-            file = Path(archive.extract(name, scratch))
-            # Kernels need no library at all; a loader of musl takes any of their names for its own.
-            if "/lib/" not in name or file.is_dir() or file.read_bytes()[:4] != b"\x7fELF":
-                continue
+        archive.extractall(scratch)
+        # Kernels need no library at all; a loader of musl takes any of their names for its own.
+        for file in Path(scratch).glob("*/lib/**/*.so*"):
             printed = quietly(f"reading {file.name}", ["readelf", "-dW", file])
             needed = re.findall(r"NEEDED.*\[(.*)\]", printed)
             if needed != ["libc.so"]:
-                raise Failure(
-                    f"{name} of {wheel.name} needs {needed}; expected musl alone, libc.so"
-                )
+                place = f"{file.relative_to(scratch)} of {wheel.name}"
+                raise Failure(f"{place} needs {needed}; expected musl alone, libc.so")

@@ -58,7 +58,7 @@ def _run(tier: str, interpreters: int, chosen: list[str]) -> list[str]:
     else:
         later = () if quick else ("examples",)
         build.make("all", *later, title="building the library and the test programs")
-    environment, variables = quick_environment() if quick else full_environment(tier)
+    environment, variables = _environment(tier)
     install_checkout(environment, build)
     variables["NEML2_CAPI_PROGRAMS"] = str(build.folder)
     if selected:  # then a test builds the programs that it runs
@@ -67,16 +67,16 @@ def _run(tier: str, interpreters: int, chosen: list[str]) -> list[str]:
     if quick:
         return failures
 
-    wheel = built_wheel()
-    installed = prepare("wheel-test", requirements("test"))
-    installed.install_wheel(wheel)
-    failures += run_pytest("the installed wheel", installed, variables, tier, chosen, "-m", "wheel")
+    def run(title: str, environment: Environment, wheel: Path, tier: str, *options: str) -> None:
+        environment.install_wheel(wheel)
+        failures.extend(run_pytest(title, environment, variables, tier, chosen, *options))
+
+    wanted, wheel = requirements("test"), built_wheel()
+    run("the installed wheel", prepare("wheel-test", wanted), wheel, tier, "-m", "wheel")
 
     found = interpreters_found()
     if hosts := _with_hosts(found.get((3, 12))):
-        hosts.install_wheel(wheel)
-        title = "programs of finite elements in Python"
-        failures += run_pytest(title, hosts, variables, tier, chosen, "-m", "hosts")
+        run("programs of finite elements in Python", hosts, wheel, tier, "-m", "hosts")
 
     if len(found) < interpreters:
         failures.append(f"{interpreters} CPythons wanted, {len(found)} found")
@@ -84,16 +84,13 @@ def _run(tier: str, interpreters: int, chosen: list[str]) -> list[str]:
     pythons = others if interpreters > 1 or tier == "everything" else []
     # The wheel by zig is published; the one above is of this machine's compiler.
     published = platform_wheel(f"manylinux_2_17_{os.uname().machine}") if pythons else wheel
+    either = ("quick", "-q", "-m", _OF_PYTHON)
     for python in pythons:
-        other = prepare("wheel-test", requirements("test"), python)
-        other.install_wheel(published)
         title = f"the wheel of another compiler under {python}"
-        failures += run_pytest(title, other, variables, "quick", chosen, "-q", "-m", _OF_PYTHON)
+        run(title, prepare("wheel-test", wanted, python), published, *either)
     if tier == "everything":
-        oldest = prepare("oldest-numpy", requirements("test"), min(found.items())[1], [_NUMPY])
-        oldest.install_wheel(published)
-        title = f"the wheel with {_NUMPY}"
-        failures += run_pytest(title, oldest, variables, "quick", chosen, "-q", "-m", _OF_PYTHON)
+        oldest = prepare("oldest-numpy", wanted, min(found.items())[1], [_NUMPY])
+        run(f"the wheel with {_NUMPY}", oldest, published, *either)
     return failures
 
 
@@ -117,13 +114,10 @@ def _run_on_platform(tag: str, chosen: list[str]) -> list[str]:
     return failures
 
 
-def quick_environment() -> tuple[Environment, dict[str, str]]:
-    """An environment without torch: models come from their archive."""
-    return prepare("test", requirements("test")), {"NEML2_CAPI_COMPILE": "0"}
-
-
-def full_environment(tier: str) -> tuple[Environment, dict[str, str]]:
-    """An environment with torch, if there is one for this Python, and all that tests can use."""
+def _environment(tier: str) -> tuple[Environment, dict[str, str]]:
+    """The environment of a tier; all but the quick one have torch, if this Python has it."""
+    if tier == "quick":  # models come from their archive
+        return prepare("test", requirements("test")), {"NEML2_CAPI_COMPILE": "0"}
     torch = has_torch()
     extras = ["test", "full", "sweeps", *(["compile", "arrays"] if torch else [])]
     environment = prepare("full-test", requirements(*extras))
