@@ -32,6 +32,32 @@ def artifact(function: _F) -> _F:
     return click.argument("path", metavar="ARTIFACT", type=FilePath())(function)
 
 
+def optional_file(function: _F) -> _F:
+    """The file that says what to do, `file`, if --template does not write one."""
+    kind = FilePath(exists=True, dir_okay=False)
+    return click.argument("file", metavar="[FILE.toml]", required=False, type=kind)(function)
+
+
+def template(what: str) -> Callable[[_F], _F]:
+    return click.option(
+        "--template",
+        metavar="ARTIFACT",
+        type=FilePath(),
+        help=f"Instead of {what}: write a file to start from, to --output or the screen.",
+    )
+
+
+def changes(of: str) -> Callable[[_F], _F]:
+    """Values for keys of the file, `changes`."""
+    return click.option(
+        "--set",
+        "changes",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help=f"Of a key of {of}; may be given several times.",
+    )
+
+
 def systems(help_text: str) -> Callable[[_F], _F]:
     """The systems that load kernels, `systems`: names of SYSTEMS, each once."""
 

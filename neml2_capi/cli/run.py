@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,37 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.text import Text
 
-from neml2_capi import Model, Results, StepError
+from neml2_capi import Results, StepError
 from neml2_capi._ffi.outside import require_outside
 from neml2_capi.cli import options
 from neml2_capi.cli.driver_file import Run, format_of, load
 from neml2_capi.cli.plot import plot, require_matplotlib
-from neml2_capi.cli.screen import console, print_json, require_new, table, write_new
-from neml2_capi.cli.template import template
+from neml2_capi.cli.screen import console, print_json, table
+from neml2_capi.cli.template import write_template
 from neml2_capi.driver.tables import axes_of
 
 
 @click.command("run")
-@click.argument(
-    "file",
-    metavar="[FILE.toml]",
-    required=False,
-    type=options.FilePath(exists=True, dir_okay=False),
-)
-@click.option(
-    "--template",
-    "artifact",
-    metavar="ARTIFACT",
-    type=options.FilePath(),
-    help="Instead of a run: write a file to start from, to --output or the screen.",
-)
-@click.option(
-    "--set",
-    "changes",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="Of a key of the file, for example parameters.E=1e5; may be given several times.",
-)
+@options.optional_file
+@options.template("a run")
+@options.changes("the file, for example parameters.E=1e5")
 @click.option(
     "--output",
     metavar="FILE",
@@ -66,7 +48,7 @@ from neml2_capi.driver.tables import axes_of
 @options.as_json
 def run_command(
     file: Path | None,
-    artifact: Path | None,
+    template: Path | None,
     changes: Sequence[str],
     output: Path | None,
     curves: Sequence[str],
@@ -81,10 +63,10 @@ def run_command(
     component of a tensor, stress.xy). If a step fails however often it is cut, those before it
     are written, and the exit status is 1.
     """
-    if artifact is not None:
+    if template is not None:
         if file is not None:
             raise click.UsageError("give a FILE.toml to run, or --template ARTIFACT")
-        _write_template(artifact, output)
+        write_template("run", template, output)
         return
     if file is None:
         raise click.UsageError("give a FILE.toml; --template ARTIFACT writes one to start from")
@@ -137,14 +119,6 @@ def _check_output(run: Run) -> None:
         )
     if not run.output.parent.is_dir():
         raise click.ClickException(f"there is no folder {run.output.parent} for the results")
-
-
-def _write_template(artifact: Path, output: Path | None) -> None:
-    require_new(output)
-    from_there = os.path.relpath(artifact, output.parent) if output else str(artifact)
-    with Model(artifact) as model:
-        text = template(model, from_there, output.name if output else "FILE.toml")
-    write_new(output, "the template", text)
 
 
 # ------------------------------------------------------------------------------------------------

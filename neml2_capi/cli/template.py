@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,7 +17,7 @@ from neml2_capi._ffi.variables import Variable
 from neml2_capi._rest import plausible
 from neml2_capi.cli.driver_file import Array, loading
 from neml2_capi.cli.prescription import prescribed
-from neml2_capi.cli.screen import shape
+from neml2_capi.cli.screen import require_new, shape, write_new
 from neml2_capi.umat.guess import TEMPERATURES, TIMES
 
 _HEAD = """\
@@ -65,20 +66,26 @@ rtol = 1e-6
 _MOST_COMPONENTS = 6
 
 
-def template(model: Model, artifact: str, file: str) -> str:
-    """The text of a file that runs as it stands: a small load, the history from rest."""
-    head = _HEAD.format(command="run", file=file, artifact=json.dumps(artifact))
-    return head + "".join((*_loading(model), *_results(model)))
+def write_template(command: str, artifact: Path, output: Path | None) -> None:
+    """Write a file for `run` or `verify` that goes through as it stands, or show it.
 
-
-def verify_template(model: Model, here: Path, artifact: str, file: str) -> str:
-    """The text of a file with a test of what a law gives today; `here` is its artifact."""
-    head = _HEAD.format(command="verify", file=file, artifact=json.dumps(artifact))
-    text = head + "".join(_loading(model))
-    run = loading(Node(Path(file), "", {**parse_toml(text), "artifact": str(here.resolve())}))
-    with run.model:
-        columns = run.drive(model.outputs.names, progress=False).columns()
-    return text + "".join(_expected(model, columns))
+    It has a small load and the history from rest; for `verify`, a test of what the law gives today.
+    """
+    require_new(output)
+    file = output or Path("FILE.toml")
+    from_there = os.path.relpath(artifact, output.parent) if output else str(artifact)
+    with Model(artifact) as model:
+        text = _HEAD.format(command=command, file=file.name, artifact=json.dumps(from_there))
+        text += "".join(_loading(model))
+        if command == "run":
+            text += "".join(_results(model))
+        else:
+            there = {**parse_toml(text), "artifact": str(artifact.resolve())}
+            run = loading(Node(Path(file.name), "", there))
+            with run.model:
+                columns = run.drive(model.outputs.names, progress=False).columns()
+            text += "".join(_expected(model, columns))
+    write_new(output, "the template", text)
 
 
 def _expected(model: Model, columns: Mapping[str, Array]) -> Iterator[str]:

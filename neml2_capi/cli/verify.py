@@ -2,50 +2,32 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 from rich.text import Text
 
-from neml2_capi import Model
 from neml2_capi._ffi.outside import require_outside
 from neml2_capi.cli import options
 from neml2_capi.cli.comparison import Outcome, draw_missed, outcome, write_junit
 from neml2_capi.cli.plot import require_matplotlib
-from neml2_capi.cli.screen import console, print_json, require_new, table, write_new
-from neml2_capi.cli.template import verify_template
+from neml2_capi.cli.screen import console, print_json, table
+from neml2_capi.cli.template import write_template
 from neml2_capi.cli.verify_file import tests_of
 
 
 @click.command("verify")
-@click.argument(
-    "file",
-    metavar="[FILE.toml]",
-    required=False,
-    type=options.FilePath(exists=True, dir_okay=False),
-)
+@options.optional_file
 @click.argument("artifact", metavar="[ARTIFACT]", required=False, type=options.FilePath())
-@click.option(
-    "--template",
-    metavar="ARTIFACT",
-    type=options.FilePath(),
-    help="Instead of tests: write a file to start from, to --output or the screen.",
-)
+@options.template("tests")
 @click.option(
     "--output",
     metavar="FILE",
     type=options.FilePath(dir_okay=False),
     help="Where --template writes.",
 )
-@click.option(
-    "--set",
-    "changes",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="Of a key of each test, for example times.steps=20; may be given several times.",
-)
+@options.changes("each test, for example times.steps=20")
 @click.option(
     "--junit",
     metavar="FILE",
@@ -79,7 +61,7 @@ def verify_command(
     if template is not None:
         if file is not None:
             raise click.UsageError("give a FILE.toml to verify, or --template ARTIFACT")
-        _write_template(template, output)
+        write_template("verify", template, output)
         return
     if file is None or output is not None:
         raise click.UsageError(
@@ -102,14 +84,6 @@ def verify_command(
         raise click.ClickException(
             f"{len(failed)} of {len(outcomes)} tests failed: {', '.join(failed)}"
         )
-
-
-def _write_template(artifact: Path, output: Path | None) -> None:
-    require_new(output)
-    from_there = os.path.relpath(artifact, output.parent) if output else str(artifact)
-    with Model(artifact) as model:
-        text = verify_template(model, artifact, from_there, output.name if output else "FILE.toml")
-    write_new(output, "the template", text)
 
 
 def _summary(file: Path, outcomes: list[Outcome], drawn: list[Path]) -> dict[str, object]:
