@@ -29,11 +29,7 @@ class Dispatch final : public Route {
   // Throws NEML2_ERROR_UNSUPPORTED unless the points are all on one device that the processor is.
   void require_solvable() const;
 
-  bool gives(const Request&, const Options&) const override { return true; }
   void check(const Options& options, std::int64_t points) const override;
-  ChunkSize chunk_size(const Options&, const Request& request) const override {
-    return {request.points, request.points};
-  }
   // Throws the error of a sub-batch, or, if several failed, an AggregateError.
   void run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace& workspace,
            Tally& tally) const override;

@@ -11,11 +11,7 @@ class HostArrays final : public Route {
   // The model must outlive it.
   explicit HostArrays(const Model& model) : model_(model) {}
 
-  bool gives(const Request&, const Options&) const override { return true; }
   void check(const Options& options, std::int64_t points) const override;
-  ChunkSize chunk_size(const Options&, const Request& request) const override {
-    return {request.points, request.points};
-  }
   void run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace& workspace,
            Tally& tally) const override;
 

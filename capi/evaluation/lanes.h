@@ -21,7 +21,6 @@ class Lanes final : public Route {
   bool takes_slopes(const Request&) const override { return true; }
   // Throws NEML2_ERROR_UNSUPPORTED if the options require kernels that cannot give it.
   bool gives(const Request& request, const Options& options) const override;
-  void check(const Options&, std::int64_t) const override {}
   ChunkSize chunk_size(const Options& options, const Request& request) const override;
   void run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace& workspace,
            Tally& tally) const override;

@@ -77,20 +77,23 @@ class Route {
   virtual bool solves() const { return false; }
 
   // Whether it gives all that is asked for.
-  virtual bool gives(const Request& request, const Options& options) const = 0;
+  virtual bool gives(const Request&, const Options&) const { return true; }
 
   // Whether inputs may move with the variables of derivatives.
   virtual bool takes_slopes(const Request&) const { return false; }
 
   // Throws NEML2_ERROR_SHAPE or _UNSUPPORTED if so many points cannot be evaluated with these options.
-  virtual void check(const Options& options, std::int64_t points) const = 0;
+  virtual void check(const Options&, std::int64_t) const {}
 
-  // How many points to evaluate at once: at most, and if several threads share them; 0: fewer, as time tells.
+  // How many points to evaluate at once: at most, and if several threads share them; 0: fewer, as time tells. A route
+  // that divides them itself takes all.
   struct ChunkSize {
     std::int64_t most;
     std::int64_t shared;
   };
-  virtual ChunkSize chunk_size(const Options& options, const Request& request) const = 0;
+  virtual ChunkSize chunk_size(const Options&, const Request& request) const {
+    return {request.points, request.points};
+  }
 
   // The end of the range of at most `size` points that begins here. Values of parameters may end it earlier.
   virtual std::int64_t end_of_range(const Options& options, const Bindings& bindings, std::int64_t begin,

@@ -14,7 +14,6 @@ class ThroughSegments final : public PackageRoute {
   explicit ThroughSegments(const Model& model);
 
   bool solves() const override { return !model_.variables(Kind::unknown).empty(); }
-  bool gives(const Request&, const Options&) const override { return true; }
   ChunkSize chunk_size(const Options& options, const Request& request) const override {
     return chunk_of(options, request, bytes_per_point_);
   }

@@ -26,8 +26,6 @@ class Transient final : public Route {
   // The arrays of a step.
   Bindings at(std::int64_t step) const { return arrays_.at(step); }
 
-  bool gives(const Request&, const Options&) const override { return true; }
-  void check(const Options&, std::int64_t) const override {}
   ChunkSize chunk_size(const Options& options, const Request& request) const override;
   std::int64_t end_of_range(const Options& options, const Bindings& bindings, std::int64_t begin,
                             std::int64_t size) const override;

@@ -16,7 +16,6 @@ class UnderHypothesis final : public Route {
   // Both must fit each other. The routes are of the law itself.
   UnderHypothesis(std::shared_ptr<const Routes> law, std::unique_ptr<const Reduction> reduction);
 
-  bool gives(const Request&, const Options&) const override { return true; }
   bool takes_slopes(const Request& request) const override;
   // Throws NEML2_ERROR_UNSUPPORTED if the points converge as a batch.
   void check(const Options& options, std::int64_t points) const override;

@@ -16,7 +16,6 @@ class View final : public Route {
 
   const std::shared_ptr<Model>& model() const { return model_; }
 
-  bool gives(const Request&, const Options&) const override { return true; }
   void check(const Options& options, std::int64_t points) const override;
   ChunkSize chunk_size(const Options& options, const Request& request) const override;
   std::int64_t end_of_range(const Options& options, const Bindings& bindings, std::int64_t begin,

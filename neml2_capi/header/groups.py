@@ -8,18 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from neml2_capi.engine.description import point_shape
-
-
-class Group(NamedTuple):
-    """Sites of a width each, from a component of the vector on."""
-
-    first: int
-    sites: int
-    width: int
-
-    @property
-    def size(self) -> int:
-        return self.sites * self.width
+from neml2_capi.kernels.systems import Group
 
 
 @dataclass

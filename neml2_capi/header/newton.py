@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from neml2_capi.header.definitions import Definition
-from neml2_capi.header.groups import Group, Groups, block_size, sub_matrices
+from neml2_capi.header.groups import Groups, block_size, sub_matrices
 from neml2_capi.header.kernels import Kernel
 from neml2_capi.header.statements import Place, Statements
+from neml2_capi.kernels.systems import Group
 
 #: A walk without care leaves a point whose pivots are not trusted to one that exchanges rows: its
 #: matrix is indexed by numbers of the run, and would keep all arrays of the walk in memory. So it

@@ -9,7 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from neml2_capi.kernels.apart import (
     set_apart,
@@ -35,8 +35,7 @@ _MOST_TRIED = 20_000
 _MOST_SHARED = 40
 
 
-@dataclass(frozen=True)
-class _Group:
+class Group(NamedTuple):
     """Unknowns side by side; if it is of blocks, site by site."""
 
     first: int
@@ -106,12 +105,12 @@ def _origins(group: _Json) -> list[Origin]:
     return found
 
 
-def _groups(infos: Sequence[_Json]) -> list[_Group]:
+def _groups(infos: Sequence[_Json]) -> list[Group]:
     found, first = [], 0
     for info in infos:
         size = len(_origins(info))
         sites = math.prod(info["sub_batch_shape"]) if info.get("structure") == "block" else 1
-        found.append(_Group(first, sites, size // sites))
+        found.append(Group(first, sites, size // sites))
         first += size
     return found
 
@@ -204,8 +203,8 @@ class _Packed:
     def __init__(
         self,
         made: Linearized,
-        rows: Sequence[_Group],
-        columns: Sequence[_Group],
+        rows: Sequence[Group],
+        columns: Sequence[Group],
         of_rows: Sequence[Origin],
         of_columns: Sequence[Origin],
     ) -> None:
@@ -315,7 +314,7 @@ class _Packed:
         return sorted(found)
 
 
-def _component(rows: _Group, columns: _Group, row: int, column: int) -> int:
+def _component(rows: Group, columns: Group, row: int, column: int) -> int:
     """Where an entry stands in a block: see capi/tensor/blocks.h."""
     r, c = row - rows.first, column - columns.first
     if columns.sites == 1:
