@@ -346,7 +346,8 @@ model::Derived Batch::end(const model::Bindings& bindings, int threads, model::C
       for (std::size_t i = 0; i < pairs.size() && any_bound(bindings.of(part)); ++i) {
         const Variable& block = pairs[i].block;
         const bool is_bound = bindings.of(part)[i].data != nullptr;
-        derived[part].push_back(is_bound ? Tensor::empty(block.dtype, {points, block.point_shape.product()}) : Tensor());
+        derived[part].push_back(is_bound ? Tensor::empty(block.dtype, {points, block.point_shape.product()})
+                                         : Tensor());
         made.push_back(is_bound ? derived[part].back().template data_as<Real>() : nullptr);
       }
     };

@@ -143,12 +143,13 @@ def test_a_ramp_has_a_value_for_each_time_or_is_a_number(shape: tuple[int, ...])
     """One row was a strain that is there from the beginning on, without a stress."""
     model, times = Model(examples.path("chaboche")), np.linspace(0, 1, 5)
     values = np.full(shape, 0.01)
-    for name, run in (
-        ("strain", lambda: experiments.tension(model, times, values)),
-        ("stress", lambda: experiments.uniaxial(model, times, values)),
-        ("yy", lambda: experiments.biaxial(model, times, 0.01, values)),
-        ("xy", lambda: experiments.plane_stress(model, times, 0.01, 0.0, values)),
-    ):
+    runs: dict[str, Callable[[], Results]] = {
+        "strain": lambda: experiments.tension(model, times, values),
+        "stress": lambda: experiments.uniaxial(model, times, values),
+        "yy": lambda: experiments.biaxial(model, times, 0.01, values),
+        "xy": lambda: experiments.plane_stress(model, times, 0.01, 0.0, values),
+    }
+    for name, run in runs.items():
         with pytest.raises(FatalError, match=rf"{name} has the shape .*\(5, \*batch\)"):
             run()
     for reached in (0.01, np.array(0.01), 0.01 * times, np.full((5, 3), 0.01) * times[:, None]):

@@ -1,4 +1,4 @@
-"""A value that a later segment makes anew has the derivatives of that segment alone."""
+"""A value that a later segment makes again has the derivatives of that segment alone."""
 
 from __future__ import annotations
 
