@@ -47,7 +47,10 @@ class Control:
     def __init__(self, model: Model, values: Mapping[str, Any], clock: Table) -> None:
         """`values` are components by output, or by "output:input"."""
         if len(values) != 1:
-            raise _refuse("has", f"{len(values)} outputs; expected one, such as 'stress'")
+            raise Label("control").refuse(
+                f"has {len(values)} outputs; expected one, such as 'stress'",
+                lib.NEML2_ERROR_ARGUMENT,
+            )
         ((key, parts),) = values.items()
         self.output, self.input = conjugates(model, key)
         name = self.output.name

@@ -262,7 +262,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "name": ({"stress": "uniaxal"}, "did you mean 'uniaxial'"),
     "component": ({"stress": {"yx": 0}}, "unknown component 'stress.yx'; did you mean 'stress.y"),
     "input": ({"stress:strin": "uniaxial"}, "did you mean 'strain'"),
-    "two": ({"stress": "uniaxial", "X1": "uniaxial"}, "2 outputs; expected one"),
+    "two": ({"stress": "uniaxial", "X1": "uniaxial"}, "^the control has 2 outputs; expected one"),
     "none": ({"stress": {}}, "its components by name"),
     "scalar": ({"equivalent_plastic_strain": {"": 0}}, "finds components of a tensor"),
     "length": ({"stress": {"yy": np.zeros(3)}}, "'stress.yy' has the shape"),
