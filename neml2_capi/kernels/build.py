@@ -137,26 +137,20 @@ def build(
         The folder is inside the installed package.
     """
     require_outside(folder)
-    with locked(lock_of(folder), wait=True):
-        return _build_all(folder, targets, cc, lanes, jobs, system)
-
-
-def _build_all(
-    folder: Path, targets: Sequence[str], cc: str, lanes: int, jobs: int, system: str
-) -> list[Path]:
-    document = read_metadata(folder)
-    require_sources(folder, document)
-    if (now := checksum_of_metadata(folder)) is not None:
-        document["metadata_checksum"] = now
-    names = _named(targets or (DEFAULT_TARGETS if system == SYSTEM else ELSEWHERE))
     made = []
-    for name in names:
-        path = folder / f"{name}{SYSTEMS[system].suffix}"
-        entry = _build(folder, document, name, cc, lanes, jobs, system)
-        document["objects"] = [o for o in document["objects"] if o["file"] != path.name]
-        document["objects"].append(entry)
-        write_metadata(folder, document)
-        made.append(path)
+    with locked(lock_of(folder), wait=True):
+        document = read_metadata(folder)
+        require_sources(folder, document)
+        if (now := checksum_of_metadata(folder)) is not None:
+            document["metadata_checksum"] = now
+        names = _named(targets or (DEFAULT_TARGETS if system == SYSTEM else ELSEWHERE))
+        for name in names:
+            path = folder / f"{name}{SYSTEMS[system].suffix}"
+            entry = _build(folder, document, name, cc, lanes, jobs, system)
+            document["objects"] = [o for o in document["objects"] if o["file"] != path.name]
+            document["objects"].append(entry)
+            write_metadata(folder, document)
+            made.append(path)
     return made
 
 

@@ -139,51 +139,39 @@ def write_sources(
     folder = root / "kernels" / Path(leaf).name
     folder.parent.mkdir(parents=True, exist_ok=True)
     with locked(lock_of(folder), wait=True), no_search_for_cycles():
-        _write_sources(folder, root, leaf, programs, metadata, versions, metadata_checksum)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for header in HEADERS:
+            shutil.copyfile(C / header, folder / header)
+        made_with = ", ".join(f"{name} {version}" for name, version in versions.items())
+        prepared = prepared_kernels(programs, metadata)
+        kernels, missing = [], []
+        for package, found in sorted(prepared.items()):
+            where = f"{leaf}/{package}"
+            if isinstance(found, str):
+                missing.append({"package": where, "reason": found})
+                continue
+            stem = package.removesuffix(".pt2")
+            told = f"Model {root.name}, {where}; made with {made_with}."
+            program, text, operations = found.written(package, metadata, stem, told)
+            (folder / f"{stem}.c").write_text(text, encoding="utf-8")
+            kernels.append(_entry(program, stem, root / where, where, text, operations))
+        names = [kernel["name"] for kernel in kernels]
+        (folder / "kernels.c").write_text(kernel_set(root.name, names), encoding="utf-8")
+        document = {
+            "version": VERSION,
+            "model": root.name,
+            "made_with": dict(versions),
+            "metadata_checksum": checksum_of_metadata(folder)
+            if metadata_checksum is None
+            else metadata_checksum,
+            "headers": {header: checksum(folder / header) for header in HEADERS},
+            "kernels": kernels,
+            "missing": missing,
+            "objects": [],
+        }
+        write_metadata(folder, document)
     return folder
-
-
-def _write_sources(
-    folder: Path,
-    root: Path,
-    leaf: str,
-    programs: Mapping[str, Program | str],
-    metadata: Json,
-    versions: Mapping[str, str],
-    metadata_checksum: int | None,
-) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    for header in HEADERS:
-        shutil.copyfile(C / header, folder / header)
-    made_with = ", ".join(f"{name} {version}" for name, version in versions.items())
-    prepared = prepared_kernels(programs, metadata)
-    kernels, missing = [], []
-    for package, found in sorted(prepared.items()):
-        where = f"{leaf}/{package}"
-        if isinstance(found, str):
-            missing.append({"package": where, "reason": found})
-            continue
-        stem = package.removesuffix(".pt2")
-        told = f"Model {root.name}, {where}; made with {made_with}."
-        program, text, operations = found.written(package, metadata, stem, told)
-        (folder / f"{stem}.c").write_text(text, encoding="utf-8")
-        kernels.append(_entry(program, stem, root / where, where, text, operations))
-    names = [kernel["name"] for kernel in kernels]
-    (folder / "kernels.c").write_text(kernel_set(root.name, names), encoding="utf-8")
-    document = {
-        "version": VERSION,
-        "model": root.name,
-        "made_with": dict(versions),
-        "metadata_checksum": checksum_of_metadata(folder)
-        if metadata_checksum is None
-        else metadata_checksum,
-        "headers": {header: checksum(folder / header) for header in HEADERS},
-        "kernels": kernels,
-        "missing": missing,
-        "objects": [],
-    }
-    write_metadata(folder, document)
 
 
 def _entry(
