@@ -85,7 +85,7 @@ class History:
     def keep(
         self, rows: Mapping[str, Array], inner: Sequence[tuple[int, float, Mapping[str, Array]]]
     ) -> None:
-        """Take over what was recorded at the times, and at the ends of increments between them."""
+        """Copy what was recorded at the times, and at the ends of increments between them."""
         steps = self.clock.steps
         at = np.concatenate([[step for step, _, _ in inner], np.arange(steps)]).astype(int)
         ends = np.concatenate([[end for _, end, _ in inner], np.ones(steps)])
@@ -94,7 +94,7 @@ class History:
         self.whole = np.flatnonzero(ends[order] == 1.0)
         for name, recorded in rows.items():
             size = int(np.prod(recorded.shape[1 + len(self.batch) :]))
-            flat = recorded.reshape(steps, self.points, size)
+            flat = np.array(recorded).reshape(steps, self.points, size)
             if inner:
                 between = [values[name].reshape(self.points, size) for _, _, values in inner]
                 flat = np.concatenate([np.stack(between), flat])[order]
