@@ -20,6 +20,8 @@ namespace {
 constexpr double tight = 1e-10;
 template <class Scalar>
 constexpr double loose = sizeof(Scalar) == sizeof(double) ? 1e-7 : 1e-5;
+// A whole step makes the stresses that are to vanish less by a quarter at least, or half of it is taken.
+constexpr double decrease = 0.25;
 constexpr int most_cuts = 8;
 
 // NaN is larger than any number.
@@ -119,7 +121,8 @@ bool Rounds<Scalar>::correct(FreeStrain& each, std::size_t row, bool is_last) {
     return write(each, row, &inverse);
   }
   if (is_last) return fail(each, NEML2_NOT_CONVERGED, residual);
-  if (residual > each.residual && cut_back(each)) return false;
+  const double enough = (1 - decrease * std::ldexp(1.0, -each.cuts)) * each.residual;
+  if (residual > enough && cut_back(each)) return false;
   if (!inverse.exists()) return fail(each, NEML2_SINGULAR, residual);
   each.residual = residual;
   each.step = step;

@@ -32,6 +32,8 @@ TOLERANCE, _UNITS = 1e-9, 64
 #: The strain that does not matter, of the tolerance, which times the tangent is a stress.
 _LEAST_STRAIN = 1e-3
 _ITERATIONS, _HALVINGS = 25, 6
+#: The least part by which a whole step must lessen what is missing. Else it is halved, so often.
+_DECREASE, _CUTS = 0.25, 8
 #: Size of a difference of inputs, instead of a tangent.
 _DIFFERENCE = 1e-6
 
@@ -39,9 +41,9 @@ _DIFFERENCE = 1e-6
 class Control:
     """Which components of an output are prescribed, and what they shall be.
 
-    Components of an input at the same places are found by Newton's method, for each point: with the
-    derivative, if it was compiled; else with differences that are improved as Broyden does (A
-    class of methods for solving nonlinear simultaneous equations, 1965).
+    Components of an input at the same places are found by Newton's method with a line search, for
+    each point: with the derivative, if it was compiled; else with differences that are improved as
+    Broyden does (A class of methods for solving nonlinear simultaneous equations, 1965).
     """
 
     def __init__(self, model: Model, values: Mapping[str, Any], clock: Table) -> None:
@@ -157,6 +159,9 @@ class _Points:
         self._good: Array | None = None  # strains at which the model last converged
         self._residual = np.zeros_like(targets)
         self._step = np.zeros_like(targets)
+        #: Where the last Newton step began, what was missing there, and how often it was halved.
+        self._from, self._missing = np.zeros_like(targets), np.full(points, np.inf)
+        self._cuts = np.zeros(points, int)
 
     def begin(self, last: tuple[Array, ...]) -> None:
         """Start where the tangent of the last increment says."""
@@ -208,9 +213,16 @@ class _Points:
         self.done = near.all(axis=1) & np.isfinite(scale)  # all is near, by an infinite stress
 
     def advance(self) -> None:
-        """Take a Newton step at the points that are not done."""
+        """Take a Newton step at the points that are not done, or half of one that was too long."""
         assert self._tangent is not None
+        missing, found = np.abs(self._residual).max(axis=1), self._strain[:, self._free]
+        enough = (1.0 - _DECREASE * 0.5**self._cuts) * self._missing
+        long = ~self.done & (missing > enough) & (self._cuts < _CUTS)
+        self._cuts = np.where(long, self._cuts + 1, 0)
+        self._missing = np.where(long, self._missing, missing)
+        self._from = np.where(long[:, None], self._from, found)
         step = -_solved(_square(self._tangent, self._free), self._residual)
+        step = np.where(long[:, None], (self._from - found) / 2, step)
         self._step = np.where(self.done[:, None], 0.0, step)
         self._strain[:, self._free] += self._step
 

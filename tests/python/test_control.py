@@ -318,3 +318,19 @@ def test_a_test_under_a_hypothesis_is_the_one_in_three_dimensions(hypothesis: st
     np.testing.assert_allclose(found["strain"][:, 0], expected["strain"][:, 0], rtol=1e-8)
     with pytest.raises(FatalError, match=r"unknown component 'stress\.zz'"):
         drive(model, TIMES, {"strain": {"xx": 1e-3}}, control={"stress": {"zz": 1.0}})
+
+
+@pytest.mark.filterwarnings("ignore:the component")
+@pytest.mark.parametrize("control", ["uniaxial", "biaxial", "plane stress"])
+def test_plastic_strains_at_the_first_time_are_relieved(
+    artifacts: Mapping[str, Path], control: str
+) -> None:
+    """The first increment begins far beyond yield: whole Newton steps are too long."""
+    random, strain = np.random.default_rng(0), {"xx": 1e-3 * RAMP}
+    initial = {"plastic_strain": random.normal(size=(40, 6)) * 1e-3}
+    with Model(artifacts["radial_return"]) as model:
+        stresses = {"cauchy_stress": control}
+        results = drive(model, TIMES, {"total_strain": strain}, initial, control=stresses)
+    free = results["cauchy_stress"][1:, :, 3 if control == "plane stress" else 2]
+    assert np.abs(free).max() < 1e-8 * np.abs(results["cauchy_stress"][1:]).max()
+    assert (results["substeps"][1:] == 1).all()

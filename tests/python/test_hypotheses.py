@@ -318,6 +318,22 @@ def test_lanes_and_rounds_give_the_same(artifacts: Artifacts, name: str, hypothe
             np.testing.assert_allclose(found, block, rtol=0, atol=1e-8 * scale)
 
 
+@pytest.mark.parametrize("hypothesis", ["uniaxial", "plane_stress", "shell"])
+def test_plastic_strains_before_the_first_step_are_relieved(
+    artifacts: Artifacts, hypothesis: str
+) -> None:
+    """The solve begins at strains of zero, far beyond yield: its Newton steps are too long."""
+    random, points = np.random.default_rng(0), 500
+    path = artifacts["radial_return"]
+    with Model(path, hypothesis=hypothesis, strain="total_strain") as model:
+        inputs = {v.name: np.zeros((points, *v.point_shape)) for v in model.inputs}
+        inputs["t"] += 1.0
+        inputs["plastic_strain~1"] = random.normal(size=(points, 6)) * 1e-3
+        for strain in (1e-3, 2e-2):
+            inputs["total_strain"] = random.normal(size=inputs["total_strain"].shape) * strain
+            assert (model.evaluate(inputs)[1]["status"] == 0).all()
+
+
 def test_points_that_fail_are_named_and_the_others_are_solved(artifacts: Artifacts) -> None:
     model, inputs = point(law_of("chaboche", artifacts), "plane_stress")
     some = many(inputs, 9)
