@@ -19,7 +19,6 @@ from neml2_capi.model import Model as _Model
 from neml2_capi.model.evaluation import check_mapping
 from neml2_capi.model.scheduler import Scheduler
 from neml2_capi.torch._autograd import evaluate
-from neml2_capi.torch._compilation import not_compiled
 from neml2_capi.torch._linearization import Linearization
 from neml2_capi.torch._slots import Slot
 from neml2_capi.torch.model import Model
@@ -177,7 +176,10 @@ class Module(torch.nn.Module):  # type: ignore[misc]
         if inputs is not None:
             check_mapping("inputs", inputs)
             named = {**inputs, **named}
-        return self._evaluated(named)
+        if torch.compiler.is_compiling():
+            return _apart(self, named)  # type: ignore[no-any-return]
+        model = self._linearization
+        return dict(zip(model.output_names, evaluate(model, self._tensors(named)), strict=False))
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -209,11 +211,6 @@ class Module(torch.nn.Module):  # type: ignore[misc]
     # --------------------------------------------------------------------------------------------
     # How it is done
     # --------------------------------------------------------------------------------------------
-
-    @not_compiled
-    def _evaluated(self, inputs: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-        model = self._linearization
-        return dict(zip(model.output_names, evaluate(model, self._tensors(inputs)), strict=False))
 
     def _tensors(self, inputs: Mapping[str, Any]) -> list[Any]:
         """The inputs and then the parameters, in order; their shapes may be wrong."""
@@ -279,6 +276,13 @@ class Module(torch.nn.Module):  # type: ignore[misc]
         """
         outputs = [output.name for output in self._linearization.outputs]
         return f"({', '.join(self.model.inputs.names)}) -> ({', '.join(outputs)})"
+
+
+# torch.compiler.disable() would import the compiler here; torch itself takes this.
+@torch._disable_dynamo  # type: ignore[untyped-decorator]
+def _apart(module: Module, named: Mapping[str, Any]) -> Any:
+    """Evaluate a module without a look into it by torch.compile, whose graphs end here."""
+    return module.forward(named)
 
 
 def _listed(names: Iterable[str]) -> Iterable[str]:
