@@ -71,6 +71,10 @@ def test_no_points_have_derivatives(elasticity: Model, batch: tuple[int, ...]) -
     assert jax.jvp(total, (none,), (none,))[1] == 0
 
 
+def test_one_output_may_stand_alone(elasticity: Model) -> None:
+    assert set(Function(elasticity, "stress")({"strain": strains()}, PARAMETERS)) == {"stress"}
+
+
 def slope(function: Any, at: Any, step: float = 1e-4) -> Any:
     """The derivative of a function of a number, by differences of fourth order."""
     near, far = (function(at + s * step) - function(at - s * step) for s in (1, 2))
