@@ -182,7 +182,7 @@ void run_law(graph::DeviceQueue& queue, std::int64_t points, const LawMemory& me
 }
 
 std::int64_t derivatives_of(const model::Model& model, const model::Request& request, const model::Bindings& bindings) {
-  if (request.jvps || request.adjoints || request.parameter_adjoints) return -1;
+  if (request.products()) return -1;
   std::int64_t bits = 0;
   const auto add = [&bits](std::size_t given) { bits |= std::int64_t{1} << std::min<std::size_t>(given, 63); };
   for (const Part part : {Part::block, Part::parameter_block}) {
@@ -278,7 +278,7 @@ void Batch::begin(const model::Bindings& bindings, const model::Plan& plan, std:
 void Batch::download_tangent(const model::Request& request, const model::Bindings& bindings) {
   const Vector<std::int64_t> outputs = offsets_of(model_.variables(Kind::output));
   std::vector<std::pair<std::int64_t, std::int64_t>> entries;  // begin and end of some side by side
-  if (request.jvps || request.adjoints || request.parameter_adjoints)
+  if (request.products())
     entries.push_back({0, sizes_.outputs * sizes_.columns});
   else
     for (const Part part : {Part::block, Part::parameter_block}) {

@@ -137,7 +137,7 @@ void DeviceCall::write_block(const model::Bindings& bindings, const Block& block
 
 void DeviceCall::require_slopes(const model::Request& request, const model::Bindings& bindings) const {
   if (!request.slopes) return;
-  if (request.jvps || request.adjoints || request.parameter_adjoints)
+  if (request.products())
     throw Error(NEML2_ERROR_UNSUPPORTED, "derivatives",
                 "Derivatives of inputs are not taken beside products with tangents or cotangents. Unbind one of them.");
   model::require_derivatives(model_, bindings);

@@ -45,7 +45,7 @@ Lanes::Lanes(const Model& model) : model_(model), engine_(engine_for(model, null
 kernels::Asked Lanes::asked_of(const Request& request) const {
   kernels::Asked asked;
   asked.slopes = request.slopes;
-  asked.products = request.jvps || request.adjoints || request.parameter_adjoints;
+  asked.products = request.products();
   asked.by_parameters = request.by_parameters();
   asked.by_values = request.by_values(model_) || request.slopes;
   return asked;

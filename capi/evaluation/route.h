@@ -26,6 +26,7 @@ struct Request {
   bool sums;     // of adjoints over the points
   bool history;  // of residuals
 
+  bool products() const { return jvps || adjoints || parameter_adjoints; }
   bool by_parameters() const { return parameter_blocks || parameter_adjoints; }
   bool by_values(const Model& model) const {
     return blocks || jvps || adjoints || (by_parameters() && model.carries_parameters());

@@ -26,7 +26,7 @@ class FreeSolve {
             const Range& range, LawMemory& memory);
 
   bool has_adjoints() const { return plan.request().adjoints || plan.request().parameter_adjoints; }
-  bool has_products() const { return plan.request().jvps || has_adjoints(); }
+  bool has_products() const { return plan.request().products(); }
 
   // Adds a point, with the free strains of the step before, or zero if there are none.
   void add(std::int64_t p);

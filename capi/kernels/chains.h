@@ -123,6 +123,11 @@ class Chains {
            (by.block == model::Part::block && is_bound(arrays, model::Part::jvp, derivative.output));
   }
 
+  // Tells whether a link of a segment leads to a value that is `made` of it; all links of a system do.
+  static bool is_needed(const Links& links, const Local& local, const Names& made) {
+    return links.system ? !made.empty() : made.contains(local.output);
+  }
+
   // Sets the chain of each step, as far as derivatives of some values are read.
   void push_forward(Plan& plan, const Chain* Step::*chain, Names read);
 

@@ -30,7 +30,7 @@ std::vector<Chains::Names> Chains::read_of_segments(Names read) const {
     for (const Local& local : links.locals) take(local.output);
     for (const Part& unknown : links.unknowns) take(unknown.name);
     for (const Local& local : links.locals)
-      if (!local.of_parameter && (links.system ? !made.empty() : made.contains(local.output))) read.insert(local.input);
+      if (!local.of_parameter && is_needed(links, local, made)) read.insert(local.input);
   }
   return of_segments;
 }
@@ -45,8 +45,7 @@ void Chains::push_forward(Plan& plan, const Chain* Step::*chain, Names read) {
     std::map<std::string, Direction> made;
     for (const Local& local : links.locals) {
       const Direction direction = direction_of(local.input, local.of_parameter ? plan.of_parameters : plan.of_values);
-      const bool is_read = links.system ? !of_segments[i].empty() : of_segments[i].contains(local.output);
-      if (direction.zero() || local.rows == 0 || !is_read) continue;
+      if (direction.zero() || local.rows == 0 || !is_needed(links, local, of_segments[i])) continue;
       const At room = rooms_[i].at(local.output);
       const std::size_t before = pushed.products.size();
       push(local, direction, count, room, pushed.products);
