@@ -64,7 +64,7 @@ def _item(item: Item) -> Iterator[str]:
 def _is_public(owner: griffe.Object, member: Item) -> bool:
     if member.name == "__init__":
         return owner.name not in MADE_HERE and bool(member.source)  # not of a dataclass
-    # What only the checker of types sees is not there at run time.
+    # Leaves out members that exist for the checker of types alone.
     return member.runtime and (member.name == "__call__" or not member.name.startswith("_"))
 
 

@@ -53,6 +53,11 @@ def common_batch(
     return batch
 
 
+def listed(names: Iterable[str]) -> list[str]:
+    """Names in order, of which one may stand alone."""
+    return [names] if isinstance(names, str) else list(names)
+
+
 def with_stored(
     batch: tuple[int, ...], stored: Iterable[tuple[Label, tuple[int, ...]]]
 ) -> tuple[int, ...]:

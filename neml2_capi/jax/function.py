@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neml2_capi._ffi.errors import FatalError
-from neml2_capi._ffi.labels import common_batch
+from neml2_capi._ffi.labels import common_batch, listed
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.variables import variable_of
 from neml2_capi.jax._operation import Arrays, Operation, Programs, Shape, place_of
@@ -40,8 +40,7 @@ class Function:
 
     def __init__(self, model: Model, outputs: Iterable[str] | None = None) -> None:
         self.model = model
-        names = model.outputs.names if outputs is None else outputs
-        names = [names] if isinstance(names, str) else list(names)
+        names = listed(model.outputs.names if outputs is None else outputs)
         self._outputs = {name: variable_of(model.outputs, name) for name in names}
         self._variables = model.inputs, model.parameters
         if jax.dtypes.canonicalize_dtype(model.dtype) != model.dtype:

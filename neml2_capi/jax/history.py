@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neml2_capi._ffi.labels import listed
 from neml2_capi.jax._operation import Arrays
 from neml2_capi.model.evaluation import check_mapping
 
@@ -43,7 +44,7 @@ def driven(run: Callable[..., Any], outputs: Iterable[str]) -> Callable[[Arrays]
     FatalError
         As drive() does, once the function is called.
     """
-    names = [outputs] if isinstance(outputs, str) else list(outputs)
+    names = listed(outputs)
 
     def given(known: tuple[str, ...], values: Any) -> dict[str, Any]:
         return {name: np.asarray(value) for name, value in zip(known, values, strict=True)}

@@ -12,6 +12,7 @@ import torch
 
 from neml2_capi._ffi import on_device
 from neml2_capi._ffi.errors import FatalError, unknown_name
+from neml2_capi._ffi.labels import listed
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import require_dense
 from neml2_capi._ffi.variables import variable_of
@@ -100,8 +101,8 @@ class Module(torch.nn.Module):  # type: ignore[misc]
             model = Model(model, device, dtype, scheduler=scheduler)
         trained = set(range(len(model.parameters)))
         if parameters is not None:
-            trained = {model.parameters.resolve(name) for name in _listed(parameters)}
-        names = list(model.outputs.names if outputs is None else _listed(outputs))
+            trained = {model.parameters.resolve(name) for name in listed(parameters)}
+        names = listed(model.outputs.names if outputs is None else outputs)
         for name in names:
             variable_of(model.outputs, name)
         self._open(model, names)
@@ -283,11 +284,6 @@ class Module(torch.nn.Module):  # type: ignore[misc]
 def _apart(module: Module, named: Mapping[str, Any]) -> Any:
     """Evaluate a module without a look into it by torch.compile, whose graphs end here."""
     return module.forward(named)
-
-
-def _listed(names: Iterable[str]) -> Iterable[str]:
-    """Names, of which one may stand alone."""
-    return [names] if isinstance(names, str) else names
 
 
 def _stored(value: Any) -> Any:

@@ -435,11 +435,11 @@ def test_a_history_has_the_batch_of_its_parameters_and_forces() -> None:
             for name, array in found.items():
                 assert array.shape == expected[name].shape, (name, shape)
                 np.testing.assert_allclose(array, expected[name], rtol=1e-12)
-            # Of results that depend on no parameter, gradients are zero.
             slope = jax.grad(lambda v, h=history: h({"E": v})["stress"].sum())(values)
             asked = run(parameters={"E": values}, derivatives=["E"])
             weights = {"stress": np.ones(expected["stress"].shape)}
             np.testing.assert_allclose(slope, asked.gradient(weights)["E"], rtol=1e-12)
+            # The times depend on no parameter.
             assert not jax.grad(lambda v, h=history: h({"E": v})["t"].sum())(values).any()
     with pytest.raises(FatalError, match="parameters must be a mapping"):
         history([200e3])  # type: ignore[arg-type]
