@@ -58,12 +58,13 @@ def line_at_work() -> str:
 
 
 def line_of_error(error: BaseException) -> str:
-    """The innermost line outside torch that raised an error; empty if there is none.
+    """The innermost line of a law that raised an error; empty if there is none.
 
     An error of a backward pass has the line of the operator that it names.
     """
     frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if belongs_to_a_law(f.filename)]  # below who catches it
+    calls = [i for i, f in enumerate(frames) if (f.filename, f.name) == (__file__, called.__name__)]
+    own = [f for f in frames[calls[-1] :] if belongs_to_a_law(f.filename)] if calls else []
     if own:
         return _written(own[-1].filename, own[-1].lineno or 0)
     named = re.search(r"(?:aten::|derivative for ')(\w+)", str(error))

@@ -12,6 +12,8 @@ LINE = "neml2_capi.line"
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in \S+(?:\n[ \t]+(\S.*))?')
 #: As frames have it, and what links lead to.
 _PACKAGE = tuple(f"{path.parents[1]}/" for path in (Path(__file__), Path(__file__).resolve()))
+#: torch, and the file in which NEML2 wraps functions of it.
+_TORCH = ("/torch/", "/neml2/models/_guard.py")
 
 
 def written(file: str, line: int, code: str) -> str:
@@ -21,7 +23,7 @@ def written(file: str, line: int, code: str) -> str:
 
 def belongs_to_a_law(file: str) -> bool:
     """Whether a source file is neither of torch nor of this package."""
-    return not file.startswith((*_PACKAGE, "<")) and "/torch/" not in file
+    return not file.startswith((*_PACKAGE, "<")) and not any(part in file for part in _TORCH)
 
 
 def place_of(node: Any) -> str:

@@ -229,6 +229,28 @@ def test_what_torch_cannot_differentiate_is_told_with_its_line(law: Law, told: s
     assert the_line(law) in str(error.value)
 
 
+def test_functions_of_torch_that_a_process_wraps_are_not_the_law(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    grad = torch.autograd.grad
+    monkeypatch.setattr(torch.autograd, "grad", lambda *given, **options: grad(*given, **options))
+    function = functools.partial(called, lambda x: (without_a_derivative(x),))
+    with pytest.raises(FatalError) as error:
+        batched(jacobian(function, [0]), [(6,)], torch.float64)
+    assert the_line(without_a_derivative) in str(error.value)
+
+
+def test_a_function_that_neml2_wraps_is_told_with_the_line_of_the_law(tmp_path: Path) -> None:
+    pytest.importorskip("neml2")
+
+    def law(x: Any) -> Any:
+        return torch.einsum("i,ij->j", x, torch.eye(5, dtype=x.dtype))
+
+    assert torch.einsum.__code__.co_filename.endswith("_guard.py")
+    with pytest.raises(FatalError, match=f"{Path(__file__).name}:[0-9]+: `return torch.einsum"):
+        exported(law, tmp_path / "law")
+
+
 def test_a_long_law_is_told_its_longest_line(tmp_path: Path) -> None:
     def law(x: Any) -> Any:
         table = x[:, None] * torch.linspace(0, 1, 400_000, dtype=x.dtype)
