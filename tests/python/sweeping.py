@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
@@ -21,6 +23,7 @@ from neml2_capi import Model, SweepResults, drive, sweep
 
 Array = NDArray[np.float64]
 Run = Callable[..., Mapping[str, Any]]
+Sets = Mapping[str, Any]
 
 TIMES = np.linspace(0.0, 10.0, 3)
 STRAIN = np.linspace(0.0, 0.004, 3)[:, np.newaxis] * DIRECTION
@@ -32,6 +35,40 @@ SETS = {
 HALF = 500
 #: Sets in a task of a sweep on a cluster, and in a file.
 BATCH = 5
+
+
+def sums(parameters: Sets) -> dict[str, Any]:
+    """A run without a model."""
+    return {"sum": parameters["a"] + parameters["b"], "count": 1}
+
+
+SUMS = {"a": np.arange(20.0), "b": np.full(20, 0.5)}
+
+
+def odd_ones_fail(calls: str, parameters: Sets) -> dict[str, Any]:
+    """Leaves a file for each call."""
+    number = int(parameters["a"])
+    (Path(calls) / f"{number} {os.urandom(4).hex()}").touch()
+    if number % 2:
+        raise ValueError(f"{number} is odd")
+    return sums(parameters)
+
+
+def stopped_at(number: int, calls: str, parameters: Sets) -> dict[str, Any]:
+    """Interrupted by the user at one set, unless it was before."""
+    first = number not in called(Path(calls))
+    (Path(calls) / f"{int(parameters['a'])} {os.urandom(4).hex()}").touch()
+    if int(parameters["a"]) == number and first:
+        raise KeyboardInterrupt
+    return sums(parameters)
+
+
+def called(calls: Path) -> list[int]:
+    return sorted(int(file.name.partition(" ")[0]) for file in calls.iterdir())
+
+
+def processes(method: str = "spawn") -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(2, multiprocessing.get_context(method))
 
 
 def few(count: int) -> dict[str, Array]:

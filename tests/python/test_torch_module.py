@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-from test_autograd import Artifacts, Base, inputs_of, module_of  # noqa: E402
+from modules import Artifacts, Base, inputs_of, module_of  # noqa: E402
 
 from neml2_capi import FatalError, Model, examples, experiments  # noqa: E402
 from neml2_capi import torch as capi_torch  # noqa: E402
