@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,3 +137,9 @@ def repeated(inputs: Arrays, points: int) -> dict[str, Array]:
         else value[where]
         for name, value in inputs.items()
     }
+
+
+def first_step(model: Model, strain: Any, dt: float = 1.0) -> dict[str, Any]:
+    """The inputs of a step of length `dt` to a strain; all else is zero."""
+    virgin = {variable.name: np.zeros(variable.base_shape) for variable in model.inputs}
+    return {**virgin, "strain": strain, "t": dt}

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from driving import plan
 from kernel_setup import with_kernels
 from numpy.typing import NDArray
 from states import Artifacts, load, recorded
-from test_driver import plan
 
 from neml2_capi import ConvergenceError, FatalError, Model, Results, drive, examples, experiments
 from neml2_capi.driver.linearized import Linearized

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import gc
-import os
-import pickle
 import subprocess
 import sys
-import threading
-import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import _cffi_backend
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from states import first_step
 
 import neml2_capi
 from neml2_capi import (
-    AggregateError,
-    ConvergenceError,
-    Error,
     FatalError,
     Graph,
     Model,
@@ -40,12 +33,6 @@ STRAIN = np.array([[1e-3, -3e-4, 2e-4, 5e-4, -1e-4, 7e-4], [2e-3, 1e-4, 0, -6e-4
 def stress(model: Model) -> NDArray[np.float64]:
     result: NDArray[np.float64] = model.forward({"strain": STRAIN})["stress"]
     return result
-
-
-def step(model: Model, strain: NDArray[np.float64], dt: float = 1.0) -> dict[str, Any]:
-    """The inputs of a viscoplastic step of length `dt` from the virgin state."""
-    virgin = {variable.name: np.zeros(variable.base_shape) for variable in model.inputs}
-    return {**virgin, "strain": strain, "t": dt}
 
 
 # ------------------------------------------------------------------------------------------------
@@ -196,7 +183,7 @@ def test_results_have_the_batch_of_the_inputs(model: Model, batch: tuple[int, ..
 
 
 def test_a_number_for_a_scalar_broadcasts_with_the_batch(viscoplastic: Model) -> None:
-    inputs = step(viscoplastic, STRAIN)
+    inputs = first_step(viscoplastic, STRAIN)
     results = viscoplastic.forward(inputs)
     assert results["stress"].shape == (2, 6)
     assert results["equivalent_plastic_strain"].shape == (2,)
@@ -210,7 +197,9 @@ def test_a_number_for_a_scalar_broadcasts_with_the_batch(viscoplastic: Model) ->
 
 
 def test_results_come_in_the_order_of_the_outputs(viscoplastic: Model) -> None:
-    assert list(viscoplastic.forward(step(viscoplastic, STRAIN))) == viscoplastic.outputs.names
+    assert (
+        list(viscoplastic.forward(first_step(viscoplastic, STRAIN))) == viscoplastic.outputs.names
+    )
 
 
 def test_results_are_new_arrays_that_outlive_the_model(model: Model) -> None:
@@ -234,7 +223,7 @@ def test_a_nan_passes_through_an_explicit_model(model: Model, stress: NDArray[np
 
 
 def test_an_unknown_input_is_named_with_the_nearest(viscoplastic: Model) -> None:
-    inputs = {**step(viscoplastic, STRAIN), "strian": STRAIN}
+    inputs = {**first_step(viscoplastic, STRAIN), "strian": STRAIN}
     message = "unknown input 'strian'; did you mean 'strain'? The inputs are: strain, "
     with pytest.raises(UnknownNameError) as caught:
         viscoplastic.forward(inputs)
@@ -277,7 +266,7 @@ def wrong_dtype(model: Model) -> int:
 
 
 def test_a_missing_input_is_named(viscoplastic: Model) -> None:
-    inputs = step(viscoplastic, STRAIN)
+    inputs = first_step(viscoplastic, STRAIN)
     del inputs["X2~1"]
     with pytest.raises(FatalError, match=r"X2~1") as caught:
         viscoplastic.forward(inputs)
@@ -296,295 +285,6 @@ assert "libtorch" not in open("/proc/self/maps").read()
     command = [sys.executable, "-I", "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-# ------------------------------------------------------------------------------------------------
-# Lifetime
-# ------------------------------------------------------------------------------------------------
-
-
-def test_a_closed_model_says_so(artifacts: Artifacts) -> None:
-    with Model(artifacts["elasticity"]) as model:
-        options, parameters = model.options, model.named_parameters()
-    assert model.closed
-    model.close()
-    assert "closed" in repr(model)
-    assert repr(options) == "<Options of a closed model>"
-    assert repr(parameters) == "<Parameters of a closed model>"
-    assert model.inputs.names == ["strain"]
-    for use in (
-        lambda: model.forward({"strain": STRAIN}),
-        lambda: options["atol"],
-        lambda: options.update({"atol": 1.0}),
-        model.__enter__,
-    ):
-        with pytest.raises(FatalError, match="this Model is closed"):
-            use()
-
-
-def test_a_model_is_freed_with_its_last_reference(artifacts: Artifacts) -> None:
-    gc.disable()
-    try:
-        model = Model(artifacts["elasticity"])
-        assert model.options["atol"] > 0
-        assert len(model.named_parameters()) == 1
-        seen = weakref.ref(model)
-        del model
-        assert seen() is None
-    finally:
-        gc.enable()
-
-
-def test_a_library_of_something_else_is_an_import_error() -> None:
-    other = _cffi_backend.__file__
-    done = subprocess.run(
-        [sys.executable, "-c", "import neml2_capi"],
-        env={**os.environ, "NEML2_CAPI_LIBRARY": other},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith(f"ImportError: {other} is not a usable neml2_capi library: ")
-
-
-# Few points are evaluated by replays from the second time on.
-@pytest.mark.parametrize("points", [20_000, *[2] * 20])
-def test_closing_while_other_threads_evaluate_is_safe(artifacts: Artifacts, points: int) -> None:
-    model = Model(artifacts["elasticity"])
-    strain = np.broadcast_to(STRAIN[0], (points, 6)).copy()
-    expected = model.forward({"strain": strain})["stress"]
-    started, wrong = threading.Barrier(4), []
-
-    def evaluate() -> None:
-        started.wait()
-        while True:
-            try:
-                result = model.forward({"strain": strain})["stress"]
-            except FatalError as error:
-                if "this Model is closed" not in str(error):
-                    wrong.append(error)
-                return
-            if not np.array_equal(result, expected):
-                wrong.append(result)
-
-    threads = [threading.Thread(target=evaluate) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    started.wait()
-    model.forward({"strain": strain})
-    model.close()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
-
-
-def test_what_is_left_at_the_exit_of_the_interpreter_does_no_harm(artifacts: Artifacts) -> None:
-    code = f"""
-import atexit, neml2_capi
-model = neml2_capi.Model({str(artifacts["elasticity"])!r})
-strain = [1e-3, 0, 0, 0, 0, 0]
-stress, E = model.forward({{"strain": strain}})["stress"], model.named_parameters()["E"]
-atexit.register(lambda: model.forward({{"strain": strain}}))
-class Late:
-    def __init__(self, model): self.model, self.view = model, model.named_parameters()["E"]
-    def __del__(self, strain=strain, closed=neml2_capi.FatalError):
-        self.view.fill(1.0)
-        try: self.model.forward({{"strain": strain}})
-        except closed: pass
-        self.model.close()
-neml2_capi.late = Late(model)
-other = neml2_capi.Model({str(artifacts["elasticity"])!r})
-other.itself = other
-"""
-    command = [sys.executable, "-I", "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_a_model_in_a_reference_cycle_is_closed_not_dangling(artifacts: Artifacts) -> None:
-    class Late:
-        def __init__(self) -> None:
-            self.model, self.itself = Model(artifacts["elasticity"]), self
-            self.modulus = self.model.named_parameters()["E"]
-
-        def __del__(self) -> None:
-            seen.append(float(self.modulus))
-            try:
-                seen.append(self.model.forward({"strain": STRAIN})["stress"].shape)
-            except FatalError as error:
-                seen.append(str(error))
-
-    seen: list[Any] = []
-    Late()
-    gc.collect()
-    assert seen[0] == 200e3
-    assert seen[1] in ((2, 6), "this Model is closed")
-
-
-# ------------------------------------------------------------------------------------------------
-# Options
-# ------------------------------------------------------------------------------------------------
-
-
-def test_options_are_a_live_mapping(viscoplastic: Model) -> None:
-    options = viscoplastic.options
-    assert {"atol", "rtol", "miters", "ls_type", "convergence", "chunk"} <= set(options)
-    options["atol"] = 1e-12
-    assert viscoplastic.options["atol"] == 1e-12
-    assert set(options.choices("convergence")) == {"point", "batch"}
-    options["convergence"] = "batch"
-    assert options["convergence"] == "batch"
-    least, greatest = options.bounds("miters")
-    assert least <= options["miters"] <= greatest
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "reason"),
-    [
-        ("atol", -1.0, "atol"),
-        ("atol", float("nan"), "atol"),
-        ("miters", 0, "miters"),
-        ("atol", "small", "option 'atol' takes a number, not 'small'"),
-        ("atol", None, "option 'atol' takes a number, not None"),
-        ("miters", True, "option 'miters' takes a number, not True"),
-        ("rescue", np.True_, "option 'rescue' takes a number, not np.True_|True"),
-        pytest.param("atol", 10**400, "takes a number that a float can hold", id="atol-10**400"),
-        ("ls_type", "NEWTON", "ls_type"),
-        ("ls_type", 1, "option 'ls_type' takes one of BACKTRACKING, STRONG_WOLFE, not 1"),
-        ("tol", 1.0, "unknown option 'tol'; did you mean '[ar]tol'"),
-    ],
-)
-def test_an_option_out_of_bounds_is_refused_and_nothing_changed(
-    viscoplastic: Model, name: str, value: Any, reason: str
-) -> None:
-    before = dict(viscoplastic.options)
-    with pytest.raises(FatalError, match=reason):
-        viscoplastic.options[name] = value
-    assert dict(viscoplastic.options) == before
-
-
-def test_the_solver_can_be_configured_as_in_neml2(viscoplastic: Model) -> None:
-    viscoplastic.set_solver_config(1e-9, 1e-7, 30, "STRONG_WOLFE", 5, 3.0, 1e-4)
-    wanted = {
-        "atol": 1e-9,
-        "rtol": 1e-7,
-        "miters": 30,
-        "ls_type": "STRONG_WOLFE",
-        "ls_max_iters": 5,
-        "ls_cutback": 3.0,
-        "ls_c": 1e-4,
-        "substep_del_tol": 1e-6,
-    }
-    assert {name: viscoplastic.options[name] for name in wanted} == wanted
-
-
-def test_a_refused_configuration_changes_nothing(viscoplastic: Model) -> None:
-    before = dict(viscoplastic.options)
-    with pytest.raises(FatalError, match="ls_type"):
-        viscoplastic.set_solver_config(1e-9, 1e-7, 30, "NEWTON", 5, 3.0, 1e-4)
-    assert dict(viscoplastic.options) == before
-
-
-class Interrupting:
-    """A number that cannot be read."""
-
-    def __float__(self) -> float:
-        raise KeyboardInterrupt
-
-
-def test_options_are_updated_as_a_dict_is(viscoplastic: Model) -> None:
-    viscoplastic.options.update([("atol", 1e-9), ("rtol", 1e-7)], miters=30)
-    found = viscoplastic.options
-    assert (found["atol"], found["rtol"], found["miters"]) == (1e-9, 1e-7, 30)
-    viscoplastic.options.update()
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "error"),
-    [
-        ("ls_type", "NEWTON\0", ValueError),
-        pytest.param("miters", 10**400, FatalError, id="miters-10**400"),
-        ("miters", Interrupting(), KeyboardInterrupt),
-    ],
-)
-def test_options_are_changed_together_or_not_at_all(
-    viscoplastic: Model, name: str, value: Any, error: type[BaseException]
-) -> None:
-    before = dict(viscoplastic.options)
-    with pytest.raises(error):
-        viscoplastic.options.update({"atol": 1e-9, name: value})
-    assert dict(viscoplastic.options) == before
-
-
-# ------------------------------------------------------------------------------------------------
-# Errors
-# ------------------------------------------------------------------------------------------------
-
-
-def test_points_that_do_not_converge_are_told_apart(viscoplastic: Model) -> None:
-    # One Newton step is enough for an elastic point, and too few for a plastic one.
-    strain = np.array([1e-6 * STRAIN[0], 20 * STRAIN[0], 0 * STRAIN[0]])
-    viscoplastic.options["miters"] = 3
-    with pytest.raises(ConvergenceError, match="1 of 3 points did not converge") as caught:
-        viscoplastic.forward(step(viscoplastic, strain))
-    error = caught.value
-    assert error.recoverable
-    assert error.converged_mask.tolist() == [True, False, True]
-    assert (error.report["status"] != 0).tolist() == [False, True, False]
-    assert error.report["iterations"].tolist()[1] == 2
-    assert error.report["residual_norm"].tolist()[1] > viscoplastic.options["atol"]
-    assert list(error.outputs) == viscoplastic.outputs.names
-    for values in error.outputs.values():
-        assert np.isnan(values[1]).all()
-        assert np.isfinite(values[[0, 2]]).all()
-
-
-def test_the_model_is_usable_after_a_failure(viscoplastic: Model) -> None:
-    inputs = step(viscoplastic, 20 * STRAIN)
-    expected = viscoplastic.forward(inputs)["stress"]
-    miters = viscoplastic.options["miters"]
-    viscoplastic.options["miters"] = 2
-    with pytest.raises(ConvergenceError):
-        viscoplastic.forward(inputs)
-    viscoplastic.options["miters"] = miters
-    np.testing.assert_array_equal(viscoplastic.forward(inputs)["stress"], expected)
-
-
-def test_every_error_is_a_runtime_error_with_one_base() -> None:
-    for kind in (FatalError, UnknownNameError, ConvergenceError, AggregateError):
-        assert issubclass(kind, Error)
-        assert issubclass(kind, RuntimeError)
-    assert not FatalError("no").recoverable
-    assert ConvergenceError("no").recoverable
-    assert str(UnknownNameError("no such name")) == "no such name"
-
-
-def test_several_errors_are_recoverable_only_together() -> None:
-    recoverable, fatal = ConvergenceError("diverged"), FatalError("wrong shape", -4, "strain")
-    assert AggregateError([recoverable, recoverable]).recoverable
-    both = AggregateError([recoverable, fatal])
-    assert not both.recoverable
-    assert both.errors == (recoverable, fatal)
-    assert (both.status, both.subject) == (-4, "strain")
-    assert "ConvergenceError: diverged" in str(both)
-    assert "FatalError: wrong shape" in str(both)
-    assert not AggregateError([recoverable, KeyError("x")]).recoverable
-    assert AggregateError(error for error in (recoverable, fatal)).errors == both.errors
-    with pytest.raises(ValueError, match="at least one"):
-        AggregateError(iter(()))
-
-
-def test_errors_travel_between_processes() -> None:
-    mask = np.array([True, False])
-    error = ConvergenceError("diverged", 2, report={"status": mask}, converged_mask=mask)
-    for sent in (error, FatalError("no", -4, "strain"), AggregateError([error])):
-        received = pickle.loads(pickle.dumps(sent))
-        assert type(received) is type(sent)
-        assert str(received) == str(sent)
-        assert (received.status, received.subject) == (sent.status, sent.subject)
-        assert received.recoverable == sent.recoverable
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(error)).converged_mask, mask)
 
 
 # ------------------------------------------------------------------------------------------------

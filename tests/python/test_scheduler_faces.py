@@ -15,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from operator_schemas import CURVE, LIBRARY
 from patience import PATIENCE
+from states import first_step
 from test_operators import curve
 
 import neml2_capi
@@ -45,8 +46,7 @@ def step(model: Model, bad: Any = ()) -> dict[str, Any]:
     """A viscoplastic step from rest, with a strain beyond all measure at some points."""
     strain = STRAIN.copy()
     strain[list(bad)] = 1e200
-    virgin = {variable.name: np.zeros(variable.base_shape) for variable in model.inputs}
-    return {**virgin, "strain": strain, "t": 1.0}
+    return first_step(model, strain)
 
 
 def in_fours(artifacts: Artifacts) -> Model:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from states import first_step
 
 from neml2_capi import ConvergenceError, FatalError, Graph, Model, Tensor
 from neml2_capi._ffi import dtypes
@@ -37,12 +38,6 @@ def strain() -> Any:
 def stress(model: Model) -> NDArray[np.float64]:
     result: NDArray[np.float64] = model.forward({"strain": STRAIN})["stress"]
     return result
-
-
-def step(model: Model, strain: Any) -> dict[str, Any]:
-    """The inputs of a viscoplastic step of unit length from the virgin state."""
-    virgin = {variable.name: np.zeros(variable.base_shape) for variable in model.inputs}
-    return {**virgin, "strain": strain, "t": 1.0}
 
 
 # ------------------------------------------------------------------------------------------------
@@ -148,9 +143,9 @@ def test_a_strided_input_gives_the_same_result(
 
 
 def test_numpy_and_torch_together_give_torch(viscoplastic: Model, strain: Any) -> None:
-    results = viscoplastic.forward(step(viscoplastic, STRAIN))
+    results = viscoplastic.forward(first_step(viscoplastic, STRAIN))
     assert all(type(result) is np.ndarray for result in results.values())
-    results = viscoplastic.forward(step(viscoplastic, strain))
+    results = viscoplastic.forward(first_step(viscoplastic, strain))
     assert all(isinstance(result, torch.Tensor) for result in results.values())
 
 
@@ -176,7 +171,7 @@ def test_device_and_type_can_be_those_of_torch(artifacts: Artifacts) -> None:
 
 def test_what_is_known_of_failed_points_is_torch_too(viscoplastic: Model, strain: Any) -> None:
     viscoplastic.options["miters"] = 3
-    inputs = step(viscoplastic, torch.stack([1e-6 * strain[0], 20 * strain[0]]))
+    inputs = first_step(viscoplastic, torch.stack([1e-6 * strain[0], 20 * strain[0]]))
     with pytest.raises(ConvergenceError) as caught:
         viscoplastic.forward(inputs)
     error = caught.value
