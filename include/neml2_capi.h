@@ -713,9 +713,9 @@ NEML2_CAPI int32_t neml2_call_report_step_stride_set(neml2_call *call, int32_t k
 /** Evaluate `nsteps` steps of `npoints` material points: the same, to the bit, as neml2_call_run() for one step after
  *  another. It ends before the first step in which a point is not NEML2_OK, and returns the greatest status of that step;
  *  its message is about that step. `made` (or NULL) receives the number of steps before it, and `nsteps` if all are NEML2_OK.
- *  Arrays without a step stride then hold the last step that was made, arrays with one those steps, the failed step as
- *  neml2_call_run() leaves it, and what there is of later steps has no meaning. To go on, bind what follows the steps that
- *  were made, with `x~1` at the last `x`.
+ *  Arrays without a step stride then hold the last step that was made, or if none was, the first one as neml2_call_run()
+ *  leaves it; arrays with one hold those steps, the failed step as neml2_call_run() leaves it, and what there is of later
+ *  steps has no meaning. To go on, bind what follows the steps that were made, with `x~1` at the last `x`.
  *  ARGUMENT if arrays overlap, also of different steps; in more than one step no output may be the array of an input.
  *  MISSING if an output is not bound that becomes history, SHAPE if it needs a step stride, or if the steps of an array
  *  overlap. UNSUPPORTED if products with tangents or cotangents are bound, or a history comes from none that the model has.

@@ -44,17 +44,24 @@ Tally Transient::run(Workspace& workspace) {
   tally.count[NEML2_OK] = first_.points;
   for (std::int32_t status = NEML2_NON_FINITE; status < num_statuses; ++status)
     tally.count[NEML2_OK] -= tally.count[status];
-  if (arrays_.keep_last() && made() > 0 && made() < steps_) {
-    steps_ = made();  // other points went on, and wrote where one step has room
+  if (arrays_.keep_last() && made() < steps_) {
+    // Other points went on, and wrote where one step has room.
+    steps_ = std::max<std::int64_t>(made(), 1);
     arrays_.end_at(steps_);
-    run_all(workspace);
+    run_blocks(workspace);
   }
   return tally;
 }
 
 void Transient::run_all(Workspace& workspace) {
   // Capsules and the log of solves are about all points of a step.
-  if (plan_.options().capsule() || log::on(log::Channel::newton, log::Level::info)) return run_step_by_step(workspace);
+  if (plan_.options().capsule() || log::on(log::Channel::newton, log::Level::info))
+    run_step_by_step(workspace);
+  else
+    run_blocks(workspace);
+}
+
+void Transient::run_blocks(Workspace& workspace) {
   const std::int64_t size = chunk_size(plan_.options(), plan_.request()).most;
   all_ = Chunks(plan_, *this, first_, size).run(plan_.threads(), workspace);
 }

@@ -37,6 +37,7 @@ class Transient final : public Route {
   static void keep(std::int64_t step, Vector<Exceeded>& exceeded, Tally& all);
   void note(std::int64_t step, const Tally& tally) const;
   void run_all(Workspace& workspace);
+  void run_blocks(Workspace& workspace);
   void run_step_by_step(Workspace& workspace);
 
   const Plan& plan_;

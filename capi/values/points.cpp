@@ -201,8 +201,9 @@ bool overlap(const Points& a, const Variable& va, const Points& b, const Variabl
 bool steps_overlap(const Points& array, const Variable& variable, Extent extent) {
   if (extent.steps == 1 || array.step == 0) return false;
   const std::int64_t size = variable.point_shape.product();
-  return array.step < (extent.points - 1) * array.stride + size &&
-         array.stride < (extent.steps - 1) * array.step + size;
+  const bool points_lie_in_steps = array.step >= (extent.points - 1) * array.stride + size,
+             steps_lie_in_points = array.step >= size && array.stride >= (extent.steps - 1) * array.step + size;
+  return !points_lie_in_steps && !steps_lie_in_points;
 }
 
 std::int64_t length_of_equal(const Points& array, const Variable& variable, std::int64_t begin, std::int64_t limit) {

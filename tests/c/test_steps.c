@@ -140,10 +140,17 @@ static void a_step_fails(void) {
     if (i == 0)
       for (int p = 0; p < N; ++p)
         CHECK(a.status[place(by_step, BAD_STEP, p)] == (p == BAD_POINT ? NEML2_NON_FINITE : 0));
-    /* The first step of all: nothing is made. */
-    a.strain[1][2] = NAN;
-    CHECK_STATUS(NEML2_NON_FINITE, neml2_call_run_steps(&made, call, N, STEPS));
-    CHECK(made == 0);
+    /* The first step of all: nothing is made, and that step is as neml2_call_run() leaves it, though points before went on. */
+    a.strain[N - 2][2] = NAN;
+    for (int chunk = 0; chunk <= 7; chunk += 7) {
+      CHECK_OK(neml2_model_option_set_number(model, "chunk", chunk));
+      memset(a.state, 0, sizeof a.state);
+      CHECK_STATUS(NEML2_NON_FINITE, neml2_call_run_steps(&made, call, N, STEPS));
+      CHECK(made == 0);
+      for (int p = 0; p < N; ++p)
+        CHECK(p == N - 2 || memcmp(a.state[place(layouts[i], 0, p)], state_of[0][p], sizeof start[0]) == 0);
+    }
+    CHECK_OK(neml2_model_option_set_number(model, "chunk", 0));
     CHECK_OK(neml2_call_run_steps(&made, call, 1, STEPS));
     CHECK(made == STEPS);
     bad[0] = good;
@@ -228,6 +235,16 @@ static void mistakes(void) {
   CHECK_OK(neml2_call_step_stride_set(call, NEML2_OUTPUT, "X1", STATE * (N - 1)));
   CHECK_STATUS(NEML2_ERROR_SHAPE, neml2_call_run_steps(&made, call, N, STEPS));
   CHECK_ABOUT("X1");
+  /* All steps of a point lie within the point, too close to each other: of three points, and of one. */
+  static double stress[3 * STEPS * 6];
+  bind(call, NEML2_OUTPUT, "X1", a.state[0] + 7, STATE, by_step);
+  for (int points = 1; points <= 3; points += 2)
+    for (int64_t distance = 1; distance <= 6; ++distance) {
+      bind(call, NEML2_OUTPUT, "stress", stress, 1, (layout){6 * STEPS, distance});
+      CHECK_STATUS(distance < 6 ? NEML2_ERROR_SHAPE : NEML2_OK, neml2_call_run_steps(&made, call, points, STEPS));
+      if (distance < 6) CHECK_ABOUT("stress");
+    }
+  bind(call, NEML2_OUTPUT, "stress", a.state[0], STATE, by_step);
   bind(call, NEML2_OUTPUT, "X1", start[0] + 7, STATE, last_step);
   CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_call_run_steps(&made, call, N, STEPS));
   CHECK_OK(neml2_call_run_steps(&made, call, N, 1)); /* as in one run */
