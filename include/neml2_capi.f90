@@ -114,11 +114,14 @@ module neml2_capi_internal
   integer(int32), parameter :: derivative = neml2_parameter_adjoint + 1
   integer(int32), parameter :: parameter_derivative = neml2_parameter_adjoint + 2
   integer(int32), parameter :: report = neml2_parameter_adjoint + 3
+  integer(int32), parameter :: input_derivative = neml2_parameter_adjoint + 4
+  integer(int32), parameter :: input_parameter_derivative = neml2_parameter_adjoint + 5
 
   ! As messages name them.
-  character(*), parameter :: role_names(neml2_input:report) = &
-    [character(12) :: "input", "output", "parameter", "unknown", "tangent of", "jvp of", "cotangent of", "adjoint of", &
-                      "adjoint of", "derivative", "derivative", "report"]
+  character(*), parameter :: role_names(neml2_input:input_parameter_derivative) = &
+    [character(16) :: "input", "output", "parameter", "unknown", "tangent of", "jvp of", "cotangent of", "adjoint of", &
+                      "adjoint of", "derivative", "derivative", "report", "input derivative", &
+                      "input derivative"]
   character(*), parameter :: report_names(neml2_report_status:neml2_report_rescue_solves) = &
     [character(16) :: "status", "iterations", "residual norm", "residual history", "suggested cut", &
                       "rescue solves"]
@@ -154,6 +157,7 @@ module neml2_capi_internal
     integer :: uses = 1
     type(extent), allocatable :: extents(:) ! of a call, all that can be bound,
     integer(int64) :: points = huge(0_int64) ! and the points that all its arrays hold
+    integer(int64) :: component_stride = 1 ! of its arrays, from one value of a point to the next
     type(c_ptr) :: system = c_null_ptr ! of a solve, the current one
     integer(int64) :: outputs = 0 ! of a solve with tensors, how many it gives
   end type shared_handle
@@ -1268,10 +1272,10 @@ contains
   !
   ! When an array is bound: neml2_error_name if the model has no such variable;
   ! neml2_error_dtype if it has another element type; neml2_error_shape if points would overlap, if not one
-  ! fits, or if a section has gaps within a point; neml2_error_argument if there is no call, or `first` is less
-  ! than 1. The binding before is kept then. Values are in the units of the artifact, tensors in Mandel notation. Once a
-  ! binding is taken back, an input is missing, an output or a derivative is not written, a parameter is the stored one,
-  ! and a direction is zero.
+  ! fits, if a section has gaps within a point, or if `step_stride` is negative; neml2_error_argument if there is no
+  ! call, or `first` is less than 1. The binding before is kept then. Values are in the units of the artifact, tensors
+  ! in Mandel notation. Once a binding is taken back, an input is missing, an output or a derivative is not written, a
+  ! parameter is the stored one, and a direction is zero.
   ! ------------------------------------------------------------------------------------------
 
   ! A call of `model` without bindings. What was created before is replaced on success and kept on failure.
@@ -1389,7 +1393,7 @@ contains
     integer(int32), intent(in), optional :: kind ! of a report
     character(:), allocatable :: known
     character(kind=c_char, len=:), allocatable :: c_name
-    integer(int64) :: distance, before, points, point_size, room, step
+    integer(int64) :: distance, points, point_size, room, step
     type(c_ptr) :: start, c
     integer :: k
 
@@ -1405,12 +1409,19 @@ contains
       known = trim(name)
     end select
     k = extent_index(self, role, known)
-    point_size = 0 ! if the name is unknown, which the library will say
-    if (k > 0) point_size = self%shared%extents(k)%point_size
-    before = 0
-    if (present(first)) before = first - 1_int64
-    call place(array, role_name(role)//" '"//known//"'", known, before, stride, point_size, start, distance, points, &
-               room, outcome)
+    point_size = point_size_of(self, role, known)
+    if (present(kind)) then
+      ! The option miters says how many values are written at each point: never more than fit into its distance.
+      if (kind == neml2_report_residual_history) point_size = distance_of(array, stride)
+    end if
+    call place(self, array, role_name(role)//" '"//known//"'", known, first, stride, point_size, start, distance, &
+               points, room, outcome)
+    step = 0
+    if (present(step_stride)) step = step_stride
+    ! What can be refused is refused before the binding before is replaced.
+    if (outcome == neml2_ok .and. step < 0) &
+      outcome = raised(neml2_error_shape, known, "The step stride of "//role_name(role)//" '"//known &
+                       //"' must be 0 or more; got "//decimal(step)//".")
     if (outcome /= neml2_ok) return
 
     c = c_handle(self)
@@ -1425,9 +1436,8 @@ contains
     case default
       outcome = c_call_bind(c, role, c_name, start, array%dtype, distance)
     end select
-    step = 0
-    if (present(step_stride)) step = step_stride
-    if (outcome == neml2_ok .and. step /= 0) then
+    if (outcome == neml2_ok .and. k > 0) call remember(self, k, points, distance, step, room)
+    if (outcome == neml2_ok .and. step > 0 .and. c_associated(start)) then
       select case (role)
       case (derivative)
         outcome = c_call_derivative_step_stride_set(c, neml2_input, c_name, c_text(variable), step)
@@ -1439,7 +1449,6 @@ contains
         outcome = c_call_step_stride_set(c, role, c_name, step)
       end select
     end if
-    if (outcome == neml2_ok .and. k > 0) call remember(self, k, points, distance, step, room)
   end function bind
 
   ! How many points the array of extent k holds, and where those of a step lie.
@@ -1454,19 +1463,45 @@ contains
     self%shared%points = minval(self%shared%extents%points)
   end subroutine remember
 
+  ! Forget how many points the arrays hold, when all bindings were taken back.
+  subroutine forget(self, component_stride)
+    class(neml2_call), intent(in) :: self
+    integer(int64), intent(in) :: component_stride
+    integer :: k
+    do k = 1, size(self%shared%extents)
+      call remember(self, k, huge(0_int64), 0_int64, 0_int64, huge(0_int64))
+    end do
+    self%shared%component_stride = max(component_stride, 1_int64)
+  end subroutine forget
+
+  ! From one point to the next: the product of all extents but the last unless a stride is given.
+  pure integer(int64) function distance_of(array, stride) result(distance)
+    type(neml2_view), intent(in) :: array
+    integer, intent(in), optional :: stride
+    distance = 0
+    if (present(stride)) then
+      distance = stride
+    else if (allocated(array%extents)) then
+      if (size(array%extents) > 0) distance = product(array%extents(:size(array%extents) - 1))
+    end if
+  end function distance_of
+
   ! Find the first value of the first point, the distance to the next point, the number of points, and the elements
   ! behind those of the first point; NULL and no limits for an array that is not there.
-  subroutine place(array, what, subject, before, stride, point_size, start, distance, points, room, outcome)
+  subroutine place(self, array, what, subject, first, stride, point_size, start, distance, points, room, outcome)
+    class(neml2_call), intent(in) :: self
     type(neml2_view), intent(in) :: array
     character(*), intent(in) :: what, subject
-    integer(int64), intent(in) :: before, point_size
-    integer, intent(in), optional :: stride
+    integer(int64), intent(in) :: point_size
+    integer, intent(in), optional :: first, stride
     type(c_ptr), intent(out) :: start
     integer(int64), intent(out) :: distance, points, room
     integer(int32), intent(out) :: outcome
-    integer(int64) :: length, between
+    integer(int64) :: before, length, between, reach
 
     start = c_null_ptr
+    before = 0
+    if (present(first)) before = first - 1_int64
     distance = 0
     points = huge(points)
     room = huge(room)
@@ -1478,16 +1513,17 @@ contains
 
     if (lies_dense(array)) then
       length = product(array%extents)
-      distance = merge(product(array%extents(:size(array%extents) - 1)), 0_int64, size(array%extents) > 0)
-      if (present(stride)) distance = stride
-      if (point_size > 0) points = points_held(length - before, point_size, distance)
-      room = length - before - point_size
+      distance = distance_of(array, stride)
+      reach = reach_of(self, point_size, distance)
+      if (point_size > 0) points = points_held(length - before, reach, distance)
+      room = length - before - reach
     else
       call find_points(array, length, between, points)
       room = (points - 1) * between
       distance = between
       if (present(stride)) distance = stride
-      if (before + point_size > length .or. between < 0 .or. (distance /= 0 .and. distance /= between)) then
+      reach = reach_of(self, point_size, distance)
+      if (before + reach > length .or. between < 0 .or. (distance /= 0 .and. distance /= between)) then
         outcome = raised(neml2_error_shape, subject, &
                          "The array of "//what//" is a section with gaps ("//trim(shown(array))//"), which can be " &
                          //"bound where the values of a point lie side by side and the points at one distance. Bind " &
@@ -1537,15 +1573,24 @@ contains
     end do
   end subroutine find_points
 
-  ! How many points of `point_size` values lie `stride` apart in `length` values.
-  pure integer(int64) function points_held(length, point_size, stride) result(points)
-    integer(int64), intent(in) :: length, point_size, stride
-    if (length < point_size) then
+  ! How many elements there are from the first value of a point to its last.
+  pure integer(int64) function reach_of(self, point_size, distance) result(reach)
+    class(neml2_call), intent(in) :: self
+    integer(int64), intent(in) :: point_size, distance
+    reach = point_size
+    if (distance == 0 .or. point_size < 1 .or. .not. associated(self%shared)) return
+    reach = 1 + (point_size - 1) * self%shared%component_stride
+  end function reach_of
+
+  ! How many points of `reach` elements lie `stride` apart in `length` elements.
+  pure integer(int64) function points_held(length, reach, stride) result(points)
+    integer(int64), intent(in) :: length, reach, stride
+    if (length < reach) then
       points = 0
     else if (stride <= 0) then
       points = huge(points)
     else
-      points = 1 + (length - point_size) / stride
+      points = 1 + (length - reach) / stride
     end if
   end function points_held
 
@@ -1690,6 +1735,34 @@ contains
     k = 0
   end function extent_index
 
+  ! How many values a point has; 0 if the name is unknown, which the library will say.
+  pure integer(int64) function point_size_of(self, role, name) result(point_size)
+    class(neml2_call), intent(in) :: self
+    integer(int32), intent(in) :: role
+    character(*), intent(in) :: name
+    integer :: k
+    k = extent_index(self, role, name)
+    point_size = 0
+    if (k > 0) point_size = self%shared%extents(k)%point_size
+  end function point_size_of
+
+  ! Find the place of what can be bound in the list of a call, or make one.
+  subroutine add_extent(self, role, name, k)
+    class(neml2_call), intent(in) :: self
+    integer(int32), intent(in) :: role
+    character(*), intent(in) :: name
+    integer, intent(out) :: k
+    type(extent), allocatable :: more(:)
+    k = extent_index(self, role, name)
+    if (k > 0) return
+    k = size(self%shared%extents) + 1
+    allocate (more(k))
+    more(:k - 1) = self%shared%extents
+    more(k)%role = role
+    more(k)%name = name
+    call move_alloc(more, self%shared%extents)
+  end subroutine add_extent
+
   ! A parameter may go by the last component of its name, if that is unique: its full name, which the list of a call
   ! has. The library refuses a name that is not unique.
   subroutine find_full_name(self, name, full)
@@ -1741,60 +1814,60 @@ contains
 
   ! Bind a parameter to values that replace the stored one in this call.
   != call_bind_parameter: bind(neml2_parameter) -> name
-  subroutine call_bind_parameter(self, name, array, stat, errmsg, stride, first, step_stride)
+  subroutine call_bind_parameter(self, name, array, stat, errmsg, stride, first)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
     type(neml2_view), intent(in) :: array
-    integer, intent(in), optional :: stride, first, step_stride
+    integer, intent(in), optional :: stride, first
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = bind(self, neml2_parameter, name, array, stride, first, step_stride)
+    outcome = bind(self, neml2_parameter, name, array, stride, first)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine call_bind_parameter
 
   ! Bind the tangent of an input. One that is not bound is zero.
   != call_bind_tangent: bind(neml2_tangent) -> name
-  subroutine call_bind_tangent(self, name, array, stat, errmsg, stride, first, step_stride)
+  subroutine call_bind_tangent(self, name, array, stat, errmsg, stride, first)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
     type(neml2_view), intent(in) :: array
-    integer, intent(in), optional :: stride, first, step_stride
+    integer, intent(in), optional :: stride, first
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = bind(self, neml2_tangent, name, array, stride, first, step_stride)
+    outcome = bind(self, neml2_tangent, name, array, stride, first)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine call_bind_tangent
 
   ! Bind the derivative of an output along the tangents.
   != call_bind_jvp: bind(neml2_jvp) -> name
-  subroutine call_bind_jvp(self, name, array, stat, errmsg, stride, first, step_stride)
+  subroutine call_bind_jvp(self, name, array, stat, errmsg, stride, first)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
     type(neml2_view), intent(in) :: array
-    integer, intent(in), optional :: stride, first, step_stride
+    integer, intent(in), optional :: stride, first
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = bind(self, neml2_jvp, name, array, stride, first, step_stride)
+    outcome = bind(self, neml2_jvp, name, array, stride, first)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine call_bind_jvp
 
   ! Bind the cotangent of an output. One that is not bound is zero.
   != call_bind_cotangent: bind(neml2_cotangent) -> name
-  subroutine call_bind_cotangent(self, name, array, stat, errmsg, stride, first, step_stride)
+  subroutine call_bind_cotangent(self, name, array, stat, errmsg, stride, first)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: name
     type(neml2_view), intent(in) :: array
-    integer, intent(in), optional :: stride, first, step_stride
+    integer, intent(in), optional :: stride, first
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
-    outcome = bind(self, neml2_cotangent, name, array, stride, first, step_stride)
+    outcome = bind(self, neml2_cotangent, name, array, stride, first)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine call_bind_cotangent
@@ -1821,17 +1894,17 @@ contains
   ! Bind the adjoint of an input or, with `of_parameter`, a parameter: of each point or, with a stride of 0 or as a
   ! scalar, the sum over all points that did not fail.
   != call_bind_adjoint: bind(neml2_adjoint, neml2_parameter_adjoint) -> variable
-  subroutine call_bind_adjoint(self, variable, array, stat, errmsg, of_parameter, stride, first, step_stride)
+  subroutine call_bind_adjoint(self, variable, array, stat, errmsg, of_parameter, stride, first)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: variable
     type(neml2_view), intent(in) :: array
     logical, intent(in), optional :: of_parameter
-    integer, intent(in), optional :: stride, first, step_stride
+    integer, intent(in), optional :: stride, first
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
     integer(int32) :: outcome
     outcome = bind(self, merge(neml2_parameter_adjoint, neml2_adjoint, is_true(of_parameter)), variable, array, &
-      stride, first, step_stride)
+      stride, first)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine call_bind_adjoint
@@ -1928,6 +2001,11 @@ contains
     if (seen%extents(axis) > 1) &
       seen%strides(axis) = (address_of(c_loc(beyond)) - address_of(seen%base)) / bytes(seen%dtype)
   end subroutine measure
+
+  pure integer(int32) function dtype_of(array) result(dtype)
+    type(neml2_view), intent(in) :: array
+    dtype = array%dtype
+  end function dtype_of
 
   pure integer(int64) function address_of(pointer)
     type(c_ptr), intent(in) :: pointer

@@ -1167,12 +1167,16 @@ inline std::string describe(const Source& source) {
  * Calls
  * ------------------------------------------------------------------------------------------- */
 
+namespace detail {
+struct Experimental; /* of neml2_capi_experimental.hpp */
+}
+
 /** Arrays of the host bound to a model's variables, for any number of runs; one per thread. It keeps the model alive.
  *
  *  Every bind_ takes the name of a variable, an array, and a point stride: the distance in elements from one point to
  *  the next. Without one, the points are dense; 0 is one value for all points. A step stride is the distance from one
- *  step to the next, for run_steps(). Binding again replaces; nullptr takes the binding back. NEML2_ERROR_SHAPE if the array holds less than one point; an empty one is a block without
- *  points. */
+ *  step to the next, for run_steps(). Binding again replaces; nullptr takes the binding back. NEML2_ERROR_SHAPE if the
+ *  array holds less than one point; an empty one is a block without points. What is refused leaves the binding before. */
 class Call : public detail::Handle<neml2_call, neml2_call_free> {
  public:
   explicit Call(const Model& model) : Handle(detail::made(neml2_call_create, model.get())), model_(model.handle_) {}
@@ -1184,6 +1188,7 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
     static_cast<Handle&>(*this) = std::move(static_cast<Handle&>(moved));
     model_ = std::move(moved.model_);
     extents_.swap(moved.extents_);
+    component_stride_ = moved.component_stride_;
     return *this;
   }
 
@@ -1255,7 +1260,7 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
     if (kind == NEML2_REPORT_RESIDUAL_HISTORY)
       size = stride == dense ? static_cast<int64_t>(model_.number_option("miters")) : std::max<int64_t>(stride, 1);
     return bind(
-        {"report", label, size}, array, stride, step_stride,
+        {"report", NEML2_OUTPUT, label, size}, array, stride, step_stride,
         [&](int64_t distance) { return neml2_call_bind_report(get(), kind, array.data(), distance); },
         [&] { return neml2_call_report_step_stride_set(get(), kind, step_stride); });
   }
@@ -1296,14 +1301,19 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
 
  private:
   friend class Solve;
+  friend struct detail::Experimental;
 
   static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
 
   /* What an array is bound to, and once it is, the points that it holds. */
   struct Place {
-    std::string role, name;
+    const char* role;
+    int32_t kind; /* of the variable that is bound, or derived by */
+    std::string name;
     int64_t point_size, points = unlimited, value_size = 1; /* a value is what a point has at one site */
     int64_t distance = 0, step = 0, room = unlimited;       /* room: the elements behind the first point */
+
+    bool is_of(const char* of, int32_t by) const { return std::strcmp(role, of) == 0 && kind == by; }
   };
 
   static const char* report_name(int32_t kind) {
@@ -1332,7 +1342,7 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
     const Role as = role_of(role);
     if (role == NEML2_INPUT && model_.is_replaced_guess(name)) return *this;
     const Variable found = model_.variable(as.kind, name); /* with its whole name, of a parameter too */
-    Place place{as.name, found.name, found.size()};
+    Place place{as.name, as.kind, found.name, found.size()};
     place.value_size = detail::product(Shape(found.shape.begin() + found.sub_ndim, found.shape.end()));
     return bind(
         std::move(place), array, stride, step_stride,
@@ -1346,7 +1356,7 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
   Call& bind_block(int32_t kind, const std::string& output, const std::string& by, const Array& array, int64_t stride,
                    int64_t step_stride) {
     const std::string name = model_.variable(NEML2_OUTPUT, output).name + ":" + model_.variable(kind, by).name;
-    Place place{"derivative", name, 1}; /* the library refuses one that was not compiled */
+    Place place{"derivative", kind, name, 1}; /* the library refuses one that was not compiled */
     for (const Derivative& known : model_.derivatives(kind))
       if (known.output + ":" + known.variable == name) place.point_size = detail::product(known.shape);
     return bind(
@@ -1358,40 +1368,56 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
         [&] { return neml2_call_derivative_step_stride_set(get(), kind, output.c_str(), by.c_str(), step_stride); });
   }
 
-  /* How many points of `size` values lie `stride` apart in `length` values. */
-  static int64_t points_held(int64_t length, int64_t size, int64_t stride) {
-    if (length < size) return 0;
-    return stride <= 0 || size == 0 ? unlimited : 1 + (length - size) / stride;
+  /* How many points of `reach` elements, from the first value to the last, lie `stride` apart in `length` elements. */
+  static int64_t points_held(int64_t length, int64_t reach, int64_t stride) {
+    if (length < reach) return 0;
+    return stride <= 0 || reach == 0 ? unlimited : 1 + (length - reach) / stride;
   }
 
+  /* All that can be refused is refused before the binding before is replaced: a step stride, too, which is set in an
+   * array that is bound. */
   template <class Bind, class SetStep>
   Call& bind(Place place, const ConstArray& array, int64_t stride, int64_t step_stride, Bind&& function,
              SetStep&& set_step) {
     const int64_t distance = stride == dense ? place.point_size : stride;
     const bool given = array.dtype() != 0; /* an empty array stands for a block without points */
-    if (given) place.points = points_held(array.size(), place.point_size, distance);
-    if (given) place.room = array.size() - place.point_size;
+    const int64_t apart = distance == 0 ? 1 : component_stride_;
+    const int64_t reach = place.point_size > 0 ? detail::multiply_add(1, place.point_size - 1, apart) : 0;
+    if (given) place.points = points_held(array.size(), reach, distance);
+    if (given) place.room = array.size() - reach;
     place.distance = distance;
     place.step = step_stride;
+    if (step_stride < 0)
+      throw Error(NEML2_ERROR_SHAPE, place.name,
+                  std::string("The step stride of ") + place.role + " '" + place.name + "' must be 0 or more; got " +
+                      std::to_string(step_stride) + ".");
     if (place.points == 0 && array.size() > 0)
       throw Error(NEML2_ERROR_SHAPE, place.name,
-                  "The array of " + place.role + " '" + place.name + "' holds not one point: one has " +
-                      std::to_string(place.point_size) + " values, and the array has " + std::to_string(array.size()) +
-                      ".");
+                  std::string("The array of ") + place.role + " '" + place.name + "' holds not one point: one has " +
+                      std::to_string(place.point_size) + " values" +
+                      (apart > 1 ? ", each " + std::to_string(apart) + " after the one before," : ",") +
+                      " and the array has " + std::to_string(array.size()) + ".");
     if (stride == dense && array.item_size() > 1 && array.item_size() % std::max<int64_t>(place.value_size, 1) != 0)
       throw Error(NEML2_ERROR_SHAPE, place.name,
-                  "One value of " + place.role + " '" + place.name + "' has " + std::to_string(place.value_size) +
-                      " numbers, and one item of the array " + std::to_string(array.item_size()) +
-                      ". Give an array of such values, or a point stride.");
+                  std::string("One value of ") + place.role + " '" + place.name + "' has " +
+                      std::to_string(place.value_size) + " numbers, and one item of the array " +
+                      std::to_string(array.item_size()) + ". Give an array of such values, or a point stride.");
     extents_.reserve(extents_.size() + 1);
     detail::checked(function(distance));
-    if (step_stride != 0) detail::checked(set_step());
-    extents_.erase(std::remove_if(extents_.begin(), extents_.end(),
-                                  [&](const Place& e) { return e.role == place.role && e.name == place.name; }),
-                   extents_.end());
-    if (place.room < unlimited) extents_.push_back(std::move(place));
+    extents_.erase(
+        std::remove_if(extents_.begin(), extents_.end(),
+                       [&](const Place& e) { return e.is_of(place.role, place.kind) && e.name == place.name; }),
+        extents_.end());
+    if (given) extents_.push_back(std::move(place));
     std::sort(extents_.begin(), extents_.end(), [](const Place& a, const Place& b) { return a.points < b.points; });
+    if (step_stride > 0 && array.data()) detail::checked(set_step());
     return *this;
+  }
+
+  /* Forget the arrays, of which the library has taken all bindings back. */
+  void forget(int64_t component_stride) noexcept {
+    extents_.clear();
+    component_stride_ = component_stride;
   }
 
   /* The library sees no extents: an array that is too short must be found here. */
@@ -1399,8 +1425,8 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
     if (extents_.empty() || extents_.front().points >= npoints) return;
     const Place& shortest = extents_.front();
     throw Error(NEML2_ERROR_SHAPE, shortest.name,
-                "The array of " + shortest.role + " '" + shortest.name + "' holds " + std::to_string(shortest.points) +
-                    " points; the run is of " + std::to_string(npoints) + ".");
+                std::string("The array of ") + shortest.role + " '" + shortest.name + "' holds " +
+                    std::to_string(shortest.points) + " points; the run is of " + std::to_string(npoints) + ".");
   }
 
   void require_steps(int64_t npoints, int64_t nsteps) const {
@@ -1410,14 +1436,15 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
       const int64_t left = place.room - (npoints - 1) * place.distance;
       if (place.step > 0 && nsteps - 1 > left / place.step)
         throw Error(NEML2_ERROR_SHAPE, place.name,
-                    "The array of " + place.role + " '" + place.name + "' holds " +
+                    std::string("The array of ") + place.role + " '" + place.name + "' holds " +
                         std::to_string(left < 0 ? 0 : 1 + left / place.step) + " steps of " + std::to_string(npoints) +
                         " points; the run is of " + std::to_string(nsteps) + ".");
     }
   }
 
   Model model_;
-  std::vector<Place> extents_; /* the shortest first */
+  std::vector<Place> extents_;   /* the shortest first */
+  int64_t component_stride_ = 1; /* from one value of a point to the next */
 };
 
 /** The history of points, carried from step to step: what a model reads as `x~1` of its own outputs and of the forces.

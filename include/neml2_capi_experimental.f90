@@ -405,27 +405,42 @@ contains
     else
       outcome = c_call_memory_set(c_handle(self))
     end if
+    if (outcome == neml2_ok) call forget(self, given%component_stride)
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine neml2_call_memory_set
 
-  ! Bind the derivative of an input with respect to `variable`, which is read: c_loc() of (variable, input, point) with the
-  ! stride from a point to the next, 0 for one value for all. See "Derivatives through steps" in neml2_capi_experimental.h.
-  subroutine neml2_call_bind_input_derivative(self, input, variable, array, stride, stat, errmsg, of_parameter, dtype)
+  ! Bind the derivative of an input with respect to an input or, with `of_parameter`, a parameter, which is read:
+  ! (variable, input, point), or one value for all points with a stride of 0. See "Derivatives through steps" in
+  ! neml2_capi_experimental.h.
+  subroutine neml2_call_bind_input_derivative(self, input, variable, array, stat, errmsg, of_parameter, stride, first)
     class(neml2_call), intent(in) :: self
     character(*), intent(in) :: input, variable
-    type(c_ptr), intent(in) :: array
-    integer(int64), intent(in) :: stride
+    type(neml2_view), intent(in) :: array
     logical, intent(in), optional :: of_parameter
-    integer(int32), intent(in), optional :: dtype
+    integer, intent(in), optional :: stride, first
     integer(int32), intent(out), optional :: stat
     character(:), allocatable, intent(out), optional :: errmsg
-    integer(int32) :: outcome, kind, item
-    kind = neml2_input
-    if (present(of_parameter)) kind = merge(neml2_parameter, neml2_input, of_parameter)
-    item = neml2_float64
-    if (present(dtype)) item = dtype
-    outcome = c_call_bind_input_derivative(c_handle(self), c_text(input), kind, c_text(variable), array, item, stride)
+    character(:), allocatable :: by, known
+    integer(int64) :: distance, points, point_size, room
+    integer(int32) :: outcome, kind, role
+    type(c_ptr) :: start
+    integer :: k
+    kind = merge(neml2_parameter, neml2_input, is_true(of_parameter))
+    role = merge(input_parameter_derivative, input_derivative, is_true(of_parameter))
+    by = trim(variable)
+    if (is_true(of_parameter)) call find_full_name(self, variable, by)
+    known = trim(input)//":"//by
+    point_size = point_size_of(self, neml2_input, input) * point_size_of(self, kind, by)
+    call place(self, array, role_name(role)//" '"//known//"'", known, first, stride, point_size, start, distance, &
+               points, room, outcome)
+    if (outcome == neml2_ok) &
+      outcome = c_call_bind_input_derivative(c_handle(self), c_text(input), kind, c_text(variable), start, &
+                                             dtype_of(array), distance)
+    if (outcome == neml2_ok) then
+      call add_extent(self, role, known, k)
+      call remember(self, k, points, distance, 0_int64, room)
+    end if
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
   end subroutine neml2_call_bind_input_derivative

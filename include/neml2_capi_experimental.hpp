@@ -151,25 +151,51 @@ inline void declare_operator(const std::string& schema) { detail::checked(neml2_
 /** Put this thread's work on CUDA device `index` on `stream`, a cudaStream_t; null: on torch's current stream again. */
 inline void use_stream(int32_t index, void* stream) { detail::checked(neml2_stream_set(index, stream)); }
 
+namespace detail {
+
+/* What a call knows of its arrays. */
+struct Experimental {
+  template <class Bind>
+  static void bind_input_derivative(Call& call, const std::string& input, int32_t kind, const std::string& variable,
+                                    const ConstArray& array, int64_t stride, Bind&& function) {
+    const Variable of = call.model_.variable(NEML2_INPUT, input), by = call.model_.variable(kind, variable);
+    call.bind({"input derivative", kind, of.name + ":" + by.name, multiply_add(0, of.size(), by.size())}, array, stride,
+              0, function, [] { return int32_t{NEML2_OK}; });
+  }
+
+  static void forget(Call& call, int64_t component_stride = 1) noexcept {
+    call.forget(std::max<int64_t>(component_stride, 1));
+  }
+};
+
+}  // namespace detail
+
 /** Bind the derivative of an input with respect to `variable`, of `kind` NEML2_INPUT or NEML2_PARAMETER: (input, variable)
  *  for each point, or one for all with a stride of 0. See "Derivatives through steps" in neml2_capi_experimental.h. */
-inline void bind_input_derivative(const Call& call, const std::string& input, int32_t kind, const std::string& variable,
-                                  const ConstArray& array, int64_t point_stride) {
-  detail::checked(neml2_call_bind_input_derivative(call.get(), input.c_str(), kind, variable.c_str(),
-                                                   const_cast<void*>(array.data()), array.dtype(), point_stride));
+inline void bind_input_derivative(Call& call, const std::string& input, int32_t kind, const std::string& variable,
+                                  const ConstArray& array, int64_t stride = dense) {
+  const auto function = [&](int64_t distance) {
+    return neml2_call_bind_input_derivative(call.get(), input.c_str(), kind, variable.c_str(),
+                                            const_cast<void*>(array.data()), array.dtype(), distance);
+  };
+  detail::Experimental::bind_input_derivative(call, input, kind, variable, array, stride, function);
 }
 
 /** Let the arrays of a call be on the device of its model from now on, and its work go to `queue`, a cudaStream_t or
  *  cl_command_queue: see "Arrays on a device" in neml2_capi_experimental.h. All that is bound is taken back; what is bound
- *  next is an address, or a cl_mem for NEML2_MEMORY_BUFFERS. */
-inline void use_device_memory(const Call& call, void* queue, int32_t kind = NEML2_MEMORY_ADDRESSES,
+ *  next is an address, or a cl_mem for NEML2_MEMORY_BUFFERS, with its length: Span(pointer, size). */
+inline void use_device_memory(Call& call, void* queue, int32_t kind = NEML2_MEMORY_ADDRESSES,
                               int64_t component_stride = 1) {
   const neml2_call_memory memory{sizeof(neml2_call_memory), queue, component_stride, kind, 0};
   detail::checked(neml2_call_memory_set(call.get(), &memory));
+  detail::Experimental::forget(call, component_stride);
 }
 
-/** Let the arrays of a call be on the host again. */
-inline void use_host_memory(const Call& call) { detail::checked(neml2_call_memory_set(call.get(), nullptr)); }
+/** Let the arrays of a call be on the host again. All that is bound is taken back. */
+inline void use_host_memory(Call& call) {
+  detail::checked(neml2_call_memory_set(call.get(), nullptr));
+  detail::Experimental::forget(call);
+}
 
 /** Wait for the runs of a call over memory of a device: the greatest status of a point in all of them since the last wait. */
 inline int32_t wait(const Call& call) { return detail::checked(neml2_call_wait(call.get())); }

@@ -50,6 +50,8 @@ _ROLES = {
     ("blocks", "neml2_input"): "derivative",
     ("blocks", "neml2_parameter"): "parameter_derivative",
 }
+# Roles whose arrays may have a value for each step.
+_WITH_STEPS = ("neml2_input", "neml2_output", "derivative")
 
 
 @dataclass(frozen=True)
@@ -377,10 +379,13 @@ def binding(row: Row) -> Iterator[str]:
     given = [("class(neml2_call), intent(in)", "self")]
     given += [("character(*), intent(in)", name) for name in names]
     given.append(("type(neml2_view), intent(in)", "array"))
-    ways = [("integer, intent(in), optional", name) for name in ("stride", "first", "step_stride")]
+    places = ["stride", "first"]
+    if role in _WITH_STEPS:
+        places.append("step_stride")
+    ways = [("integer, intent(in), optional", name) for name in places]
     if len(row.values) > 1:
         role = f"merge({row.values[1]}, {role}, is_true(of_parameter))"
         ways.insert(0, ("logical, intent(in), optional", "of_parameter"))
     variable = "".join(f", variable={name}" for name in names[1:])
-    call = f"outcome = bind(self, {role}, {names[0]}, array, stride, first, step_stride{variable})"
+    call = f"outcome = bind(self, {role}, {names[0]}, array, {', '.join(places)}{variable})"
     yield from subroutine([], row.name, given, ways, [], [call])

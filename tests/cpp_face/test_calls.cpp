@@ -135,6 +135,46 @@ static void steps_are_no_more_than_the_arrays_hold(const neml2::Model& model) {
   CHECK(face::near(stress, expected_stress()));
 }
 
+// One point in an array of n: what a binding that was refused must not reach.
+struct Guarded {
+  std::array<double, 6 * n> numbers{};
+  Span<double> point() { return Span(numbers.data(), 6); }
+  bool is_untouched() const { return numbers == std::array<double, 6 * n>{}; }
+};
+
+static void a_refused_step_stride_leaves_the_binding_before(const neml2::Model& model) {
+  constexpr std::size_t steps = 2;
+  const auto strain = face::strains(n);
+  std::vector<face::Tensor6> stress(n);
+  std::vector<double> block(36 * n);
+  std::vector<int32_t> status(n, -1), one_status(1, -1);
+  Guarded guarded;
+  std::vector<double> one_block(36);
+  neml2::Call call(model);
+  call.bind_input("strain", strain, 6, 6 * n / steps).bind_output("stress", stress, 6, 6 * n / steps);
+  call.bind_derivative("stress", "strain", block).bind_report(NEML2_REPORT_STATUS, status);
+  CHECK(refuses(NEML2_ERROR_SHAPE, "strain", [&] { call.bind_input("strain", guarded.point(), 6, -1); }));
+  CHECK(refuses(NEML2_ERROR_SHAPE, "stress", [&] { call.bind_output("stress", guarded.point(), 6, -1); }));
+  CHECK(refuses(NEML2_ERROR_SHAPE, "stress", [&] { call.bind_output("stress", nullptr, neml2::dense, -1); }));
+  CHECK(refuses(NEML2_ERROR_SHAPE, "stress:strain",
+                [&] { call.bind_derivative("stress", "strain", one_block, neml2::dense, -1); }));
+  CHECK(refuses(NEML2_ERROR_SHAPE, "status", [&] { call.bind_report(NEML2_REPORT_STATUS, one_status, 1, -1); }));
+  CHECK(call.run_steps(n / steps, steps) == NEML2_OK && face::near(stress, expected_stress()));
+  CHECK(call.run(n) == NEML2_OK && face::near(stress, expected_stress()));
+  CHECK(guarded.is_untouched() && one_block == std::vector<double>(36) && one_status[0] == -1);
+  CHECK(block[36 * n - 1] != 0 && status == std::vector<int32_t>(n, NEML2_OK));
+}
+
+static void what_is_not_there_has_no_steps(const neml2::Model& model) {
+  std::vector<face::Tensor6> none, strain = face::strains(n), stress(n);
+  int64_t made = -1;
+  neml2::Call call(model);
+  call.bind_input("strain", none, 6, 6).bind_output("stress", none, 6, 6);
+  CHECK(call.run_steps(0, 3, &made) == NEML2_OK && made == 3);
+  call.bind_input("strain", strain).bind_output("stress", stress, 6, 6).bind_output("stress", nullptr, 6, 6);
+  CHECK(refuses(NEML2_ERROR_MISSING, "outputs", [&] { call.run_or_throw(n); }));
+}
+
 static void reports_have_their_types(const neml2::Model& model) {
   face::Step step(model, n);
   std::vector<int32_t> status(n, -1), iterations(n);
@@ -182,8 +222,12 @@ static void arrays_are_the_hosts_unless_the_model_is_on_a_device(const neml2::Mo
   CHECK(refuses(NEML2_ERROR_UNSUPPORTED, "memory", [&] { neml2::use_device_memory(call, nullptr); }));
   CHECK(call.run(n) == NEML2_OK && neml2::wait(call) == NEML2_OK);
   CHECK(face::near(stress, expected_stress()));
-  neml2::use_host_memory(call);
+  std::vector<double> block(36);
+  call.bind_derivative("stress", "strain", block);
+  neml2::use_host_memory(call);  // all bindings are taken back, with how many points they hold
   CHECK(refuses(NEML2_ERROR_MISSING, "strain", [&] { call.run_or_throw(n); }));
+  call.bind_input("strain", strain).bind_output("stress", stress);
+  CHECK(call.run(n) == NEML2_OK && face::near(stress, expected_stress()));
 }
 
 int main() {
@@ -196,6 +240,8 @@ int main() {
     one_value_serves_all_points(model);
     a_block_may_have_no_points(model);
     steps_are_no_more_than_the_arrays_hold(model);
+    a_refused_step_stride_leaves_the_binding_before(model);
+    what_is_not_there_has_no_steps(model);
     arrays_are_the_hosts_unless_the_model_is_on_a_device(model);
     reports_have_their_types(neml2::Model(face::path("viscoplastic")));
     a_report_counts_the_solves_of_a_rescue(neml2::Model(face::path("viscoplastic")));

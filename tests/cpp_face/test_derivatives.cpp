@@ -102,6 +102,32 @@ static void an_input_may_move_with_another(const neml2::Model& model) {
   CHECK(tangent_of(step) == tangent);
   CHECK(refuses(NEML2_ERROR_SHAPE, "strain:strain",
                 [&] { neml2::bind_input_derivative(step.call, "strain", NEML2_INPUT, "strain", half, 6); }));
+  CHECK(tangent_of(step) == tangent);
+}
+
+static void derivatives_of_inputs_hold_all_points(const neml2::Model& model) {
+  face::Step step(model, n);
+  const auto tangent = tangent_of(step);
+  std::vector<Block> units(n);
+  for (Block& unit : units)
+    for (std::size_t i = 0; i < 6; ++i) unit[7 * i] = 1;
+  const neml2::Span numbers(units);
+  const auto bind = [&](std::size_t count, int64_t stride) {
+    neml2::bind_input_derivative(step.call, "strain", NEML2_INPUT, "strain", neml2::Span(numbers.data(), count),
+                                 stride);
+  };
+  bind(36 * (n - 1), 36);
+  CHECK(refuses(NEML2_ERROR_SHAPE, "strain:strain", [&] { step.call.run_or_throw(n); }));
+  CHECK(refuses(NEML2_ERROR_SHAPE, "strain:strain", [&] { static_cast<void>(step.call.run_steps(n, 1)); }));
+  CHECK(refuses(NEML2_ERROR_SHAPE, "strain:strain", [&] { bind(35, 0); }));
+  CHECK(refuses(NEML2_ERROR_SHAPE, "strain:strain", [&] { bind(35, 36); }));
+  CHECK(refuses(NEML2_ERROR_SHAPE, "strain:strain", [&] { bind(36 * n, 35); }));
+  CHECK(refuses(NEML2_ERROR_SHAPE, "strain:strain", [&] { step.call.run_or_throw(n); }));
+  bind(36 * n, neml2::dense);
+  CHECK(tangent_of(step) == tangent);
+  bind(36, 36);
+  neml2::bind_input_derivative(step.call, "strain", NEML2_INPUT, "strain", nullptr, 0);
+  CHECK(tangent_of(step) == tangent);
 }
 
 static void arguments_are_given_once_by_their_names(const neml2::Model& model) {
@@ -125,6 +151,7 @@ int main() {
     tensors_and_calls_agree(model);
     products_are_those_of_the_blocks(model);
     an_input_may_move_with_another(model);
+    derivatives_of_inputs_hold_all_points(model);
     what_was_not_compiled_is_named(model);
     arguments_are_given_once_by_their_names(model);
   });

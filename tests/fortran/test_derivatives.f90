@@ -3,7 +3,6 @@
 ! without which their part is left out.
 program test_derivatives
   use, intrinsic :: ieee_arithmetic, only: ieee_is_nan
-  use, intrinsic :: iso_c_binding, only: c_loc, c_null_ptr
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   use checks, only: artifact, check, check_ok, finish, hooke, load, near, says, some_strains, young
   use neml2_capi, only: neml2_call, neml2_error_argument, neml2_error_dtype, neml2_error_name, neml2_error_shape, &
@@ -104,12 +103,12 @@ contains
     half = reshape([(0.5_real64, [(0.0_real64, q=1, 6)], p=1, 5), 0.5_real64], [6, 6])
     call evaluation%bind_derivative("stress", "strain", neml2_view(block), stat, errmsg=errmsg)
     call check_ok(stat, errmsg)
-    call neml2_call_bind_input_derivative(evaluation, "strain", "strain", c_loc(half), 0_int64, stat, errmsg)
+    call neml2_call_bind_input_derivative(evaluation, "strain", "strain", neml2_view(half), stat, errmsg, stride=0)
     call check_ok(stat, errmsg)
     call evaluation%run(n, stat, errmsg)
     call check_ok(stat, errmsg)
     call check(near(block(:, :, n), 0.5_real64*stiffness()), "the stiffness of half a strain")
-    call neml2_call_bind_input_derivative(evaluation, "strain", "strain", c_null_ptr, 0_int64, stat, errmsg)
+    call neml2_call_bind_input_derivative(evaluation, "strain", "strain", neml2_view(), stat, errmsg)
     call check_ok(stat, errmsg)
   end subroutine stiffness_of_elasticity
 

@@ -2,9 +2,10 @@
 program test_extents
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   use checks, only: check, check_ok, finish, hooke, load, near, says, some_strains, young
-  use neml2_capi, only: neml2_call, neml2_error_argument, neml2_error_name, neml2_error_shape, neml2_model, &
-                        neml2_ok, neml2_report_iterations, neml2_report_residual_norm, neml2_report_status, &
-                        neml2_view
+  use neml2_capi, only: neml2_call, neml2_error_argument, neml2_error_missing, neml2_error_name, neml2_error_shape, &
+                        neml2_model, neml2_ok, neml2_report_iterations, neml2_report_residual_history, &
+                        neml2_report_residual_norm, neml2_report_status, neml2_view
+  use neml2_capi_experimental, only: neml2_call_bind_input_derivative, neml2_call_memory_set
   implicit none(type, external)
   integer, parameter :: n = 4
   type(neml2_model) :: model
@@ -17,6 +18,10 @@ program test_extents
   call arrays_that_are_too_short()
   call sections_of_a_state()
   call reports()
+  call residual_histories()
+  call refused_step_strides()
+  call derivatives_of_inputs()
+  call bindings_that_are_taken_back()
   call copies_know_the_same()
   call an_array_without_points()
   call finish()
@@ -139,6 +144,95 @@ contains
     call evaluation%bind_report(neml2_report_residual_norm, neml2_view(norms), stat)
     call accepted(evaluation)
   end subroutine reports
+
+  ! As many values are written for the last point as for any other.
+  subroutine residual_histories()
+    integer, parameter :: miters = 10
+    type(neml2_call) :: evaluation
+    real(real64), target :: line(miters * n), history(miters, n)
+    call model%set_option("miters", real(miters, real64), stat)
+    call prepare(evaluation)
+    line = -1
+    call evaluation%bind_report(neml2_report_residual_history, neml2_view(line(:miters * (n - 1) + 1)), stat, &
+                                stride=miters, errmsg=errmsg)
+    call check_ok(stat, errmsg)
+    call refused(evaluation, "residual history", "3")
+    call check(all(line < 0), "no history is written")
+    call evaluation%bind_report(neml2_report_residual_history, neml2_view(line), stat, stride=miters)
+    call accepted(evaluation)
+    call evaluation%bind_report(neml2_report_residual_history, neml2_view(history), stat)
+    call accepted(evaluation)
+  end subroutine residual_histories
+
+  ! A step stride is refused before the array is bound.
+  subroutine refused_step_strides()
+    type(neml2_call) :: evaluation
+    real(real64), target :: one(6, n), block(36, n), one_block(36, n)
+    integer(int32), target :: statuses(n), one_status(n)
+    one = -7
+    one_block = -7
+    one_status = -7
+    call prepare(evaluation)
+    call evaluation%bind_derivative("stress", "strain", neml2_view(block), stat)
+    call evaluation%bind_report(neml2_report_status, neml2_view(statuses), stat)
+    call evaluation%bind_input("strain", neml2_view(one(:, :1)), stat, errmsg, step_stride=-1)
+    call check(stat == neml2_error_shape .and. says(errmsg, "'strain' must be 0 or more; got -1"), "an input")
+    call evaluation%bind_output("stress", neml2_view(one(:, :1)), stat, errmsg, step_stride=-1)
+    call check(stat == neml2_error_shape .and. says(errmsg, "'stress' must be 0 or more; got -1"), "an output")
+    call evaluation%bind_output("stress", neml2_view(), stat, errmsg, step_stride=-1)
+    call check(stat == neml2_error_shape, "no array")
+    call evaluation%bind_derivative("stress", "strain", neml2_view(one_block(:, :1)), stat, errmsg, step_stride=-1)
+    call check(stat == neml2_error_shape .and. says(errmsg, "'stress:strain' must"), "a derivative")
+    call evaluation%bind_report(neml2_report_status, neml2_view(one_status(:1)), stat, errmsg, step_stride=-1)
+    call check(stat == neml2_error_shape .and. says(errmsg, "'status' must"), "a report")
+    call accepted(evaluation)
+    call check(all(one < -6) .and. all(one_block < -6) .and. all(one_status == -7), "what was refused is not written")
+    call check(all(statuses == neml2_ok), "what was bound is written")
+    call evaluation%bind_output("stress", neml2_view(), stat, errmsg, step_stride=6)
+    call check_ok(stat, errmsg)
+  end subroutine refused_step_strides
+
+  subroutine derivatives_of_inputs()
+    type(neml2_call) :: evaluation
+    real(real64), target :: block(36, n), unit(6, 6, n)
+    integer :: i
+    unit = 0
+    do i = 1, 6
+      unit(i, i, :) = 1
+    end do
+    call prepare(evaluation)
+    call evaluation%bind_derivative("stress", "strain", neml2_view(block), stat)
+    call neml2_call_bind_input_derivative(evaluation, "strain", "strain", neml2_view(unit(:, :, :3)), stat, errmsg)
+    call check_ok(stat, errmsg)
+    call refused(evaluation, "strain:strain", "3")
+    call neml2_call_bind_input_derivative(evaluation, "strain", "strain", neml2_view(unit(:, :5, 1)), stat, stride=0)
+    call check(stat == neml2_error_shape, "less than one point")
+    call neml2_call_bind_input_derivative(evaluation, "strain", "strain", neml2_view(unit), stat, stride=35)
+    call check(stat == neml2_error_shape, "points that overlap")
+    call refused(evaluation, "strain:strain", "3")
+    call neml2_call_bind_input_derivative(evaluation, "strain", "strain", neml2_view(unit(:, :, 1)), stat, stride=0)
+    call accepted(evaluation)
+    call neml2_call_bind_input_derivative(evaluation, "strain", "strain", neml2_view(unit), stat)
+    call accepted(evaluation)
+    call neml2_call_bind_input_derivative(evaluation, "strain", "strain", neml2_view(unit(:, :, :1)), stat)
+    call neml2_call_bind_input_derivative(evaluation, "strain", "strain", neml2_view(), stat)
+    call accepted(evaluation)
+  end subroutine derivatives_of_inputs
+
+  ! A call knows nothing of arrays that are bound no longer.
+  subroutine bindings_that_are_taken_back()
+    type(neml2_call) :: evaluation
+    real(real64), target :: block(36, 1)
+    call prepare(evaluation)
+    call evaluation%bind_derivative("stress", "strain", neml2_view(block), stat)
+    call neml2_call_memory_set(evaluation, stat, errmsg)
+    call check_ok(stat, errmsg)
+    call evaluation%run(n, stat)
+    call check(stat == neml2_error_missing, "no input is bound")
+    call evaluation%bind_input("strain", neml2_view(strain), stat)
+    call evaluation%bind_output("stress", neml2_view(stress), stat)
+    call accepted(evaluation)
+  end subroutine bindings_that_are_taken_back
 
   subroutine copies_know_the_same()
     type(neml2_call) :: a, b

@@ -151,6 +151,15 @@ def test_without_a_stat_an_error_ends_the_program(
     assert ("done" in done.stdout) == (message == "")
 
 
+def test_only_arrays_of_inputs_outputs_and_derivatives_have_steps() -> None:
+    for bind, names in (("input", '"strain"'), ("derivative", '"stress", "strain"')):
+        statement = f"bind_{bind}({names}, neml2_view(strain), step_stride=6)"
+        assert compiles(PROGRAM.format(statement=statement))
+    for role in ("parameter", "tangent", "jvp", "cotangent", "adjoint"):
+        statement = f'bind_{role}("E", neml2_view(strain), step_stride=6)'
+        assert not compiles(PROGRAM.format(statement=statement))
+
+
 @pytest.mark.parametrize("argument", REFUSED)
 def test_what_would_be_copied_or_does_not_fit_is_refused(argument: str) -> None:
     assert not compiles(PROGRAM.format(statement=f'bind_input("strain", neml2_view({argument}))'))
