@@ -95,6 +95,7 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <initializer_list>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -323,6 +324,15 @@ Number<Container>* first_number(Container& container) {
 /* Whether a container only looks at what it gives: it is no longer const if the container is. */
 template <class Container>
 inline constexpr bool is_view = std::is_const_v<Item<Container>> || !std::is_const_v<Item<const Container>>;
+template <class T, std::size_t n>
+inline constexpr bool is_view<std::array<T, n>> = false;
+template <class T>
+inline constexpr bool is_view<std::initializer_list<T>> = false;
+
+/* Whether the numbers of a container that is given so are there after the statement. */
+template <class Values>
+inline constexpr bool outlives =
+    std::is_lvalue_reference_v<Values> || is_view<std::remove_cv_t<std::remove_reference_t<Values>>>;
 
 template <class Container>
 std::size_t count_numbers(const Container& container) {
@@ -349,7 +359,9 @@ class Span {
   /** All numbers of a container, also of nested arrays. */
   template <class Container, class = std::enable_if_t<std::is_convertible_v<
                                  detail::Number<std::remove_reference_t<Container>> (*)[], T (*)[]>>>
-  Span(Container&& container) : Span(detail::first_number(container), detail::count_numbers(container)) {}
+  Span(Container&& container) : Span(detail::first_number(container), detail::count_numbers(container)) {
+    static_assert(detail::outlives<Container>, "a temporary is gone before it is used: give it a name");
+  }
 
   constexpr T* data() const noexcept { return data_; }
   constexpr std::size_t size() const noexcept { return size_; }
@@ -389,8 +401,7 @@ class ConstArray {
       static_assert(std::is_lvalue_reference_v<Values>, "a temporary is gone before it is used: give it a name");
       assign(&values, 1);
     } else {
-      static_assert(std::is_lvalue_reference_v<Values> || detail::is_view<Plain>,
-                    "a temporary is gone before it is used: give it a name");
+      static_assert(detail::outlives<Values>, "a temporary is gone before it is used: give it a name");
       assign(detail::first_number(values), detail::count_numbers(values));
       item_ = static_cast<int64_t>(sizeof(detail::Item<Values>) / sizeof(detail::Number<Values>));
     }
@@ -407,10 +418,14 @@ class ConstArray {
   /** How many numbers one item has, of a container of std::array or of built-in arrays; else 1. */
   int64_t item_size() const noexcept { return item_; }
 
+  /** Whether the numbers were const where the array was made: nothing writes there. */
+  bool is_const() const noexcept { return const_; }
+
  private:
   template <class T>
   void assign(T* data, std::size_t size) {
     data_ = data;
+    const_ = std::is_const_v<T>;
     dtype_ = detail::dtype_of<std::remove_cv_t<T>>();
     size_ = static_cast<int64_t>(size);
   }
@@ -418,6 +433,7 @@ class ConstArray {
   const void* data_ = nullptr;
   int32_t dtype_ = 0;
   int64_t size_ = 0, item_ = 1;
+  bool const_ = false;
 };
 
 /** An array of the host that the library writes. */
@@ -1282,10 +1298,11 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
     detail::checked(neml2_call_state_save(get(), path.c_str(), npoints, step, time));
   }
 
-  /** Read it into the arrays of the inputs that are history. Returns the step, and `time` (or nullptr) receives the
-   *  time. See neml2_call_state_load(). */
+  /** Read it into the arrays of the inputs that are history, which must not be const. Returns the step, and `time` (or
+   *  nullptr) receives the time. See neml2_call_state_load(). */
   int64_t load_state(const std::string& path, int64_t npoints, double* time = nullptr) {
     require_points(npoints);
+    if (npoints > 0) require_state_to_write();
     int64_t step = 0;
     detail::checked(neml2_call_state_load(&step, time, get(), path.c_str(), npoints));
     return step;
@@ -1312,6 +1329,7 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
     std::string name;
     int64_t point_size, points = unlimited, value_size = 1; /* a value is what a point has at one site */
     int64_t distance = 0, step = 0, room = unlimited;       /* room: the elements behind the first point */
+    bool is_const = false;
 
     bool is_of(const char* of, int32_t by) const { return std::strcmp(role, of) == 0 && kind == by; }
   };
@@ -1387,6 +1405,7 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
     if (given) place.room = array.size() - reach;
     place.distance = distance;
     place.step = step_stride;
+    place.is_const = array.is_const() && array.size() > 0;
     if (step_stride < 0)
       throw Error(NEML2_ERROR_SHAPE, place.name,
                   std::string("The step stride of ") + place.role + " '" + place.name + "' must be 0 or more; got " +
@@ -1440,6 +1459,20 @@ class Call : public detail::Handle<neml2_call, neml2_call_free> {
                         std::to_string(left < 0 ? 0 : 1 + left / place.step) + " steps of " + std::to_string(npoints) +
                         " points; the run is of " + std::to_string(nsteps) + ".");
     }
+  }
+
+  /* The library writes the inputs that carry the state, and sees not whether their arrays are const. */
+  void require_state_to_write() const {
+    const auto require = [this](const std::string& input) {
+      for (const Place& place : extents_)
+        if (place.is_const && place.is_of(role_of(NEML2_INPUT).name, NEML2_INPUT) && place.name == input)
+          throw Error(NEML2_ERROR_ARGUMENT, input,
+                      "The state is read into the array of the input '" + input +
+                          "', which was bound as const: bind an array that is not const.");
+    };
+    for (const History& history : model_.histories())
+      if (!history.output.empty() || !history.current.empty()) require(history.input);
+    for (const Variable& output : model_.outputs()) require(output.name); /* first guesses */
   }
 
   Model model_;

@@ -83,6 +83,24 @@ static void a_run_goes_on_from_a_file(const neml2::Model& model) {
   CHECK(refuses(NEML2_ERROR_FILE, path, [&] { evaluation.load_state(path, n); }));
 }
 
+// What is const may lie in memory that cannot be written.
+static void a_file_is_not_read_into_const_arrays(const neml2::Model& model) {
+  static const Tensor6 zero{};
+  static const double none = 0;
+  const char* path = "test_const.state";
+  face::Step step(model, n);
+  step.call.bind_input("X1~1", zero, 0);
+  step.call.save_state(path, n, 1);
+  CHECK(refuses(NEML2_ERROR_ARGUMENT, "X1~1", [&] { step.call.load_state(path, n); }));
+  Tensor6 mine{};
+  step.call.bind_input("X1~1", mine, 0).bind_input("t~1", none, 0);
+  CHECK(refuses(NEML2_ERROR_ARGUMENT, "t~1", [&] { step.call.load_state(path, n); }));
+  const std::vector<Tensor6> strain = step.strain;  // no history, and not written
+  step.call.bind_input("t~1", step.old_time, 0).bind_input("strain", strain).bind_input("t", none, 0);
+  CHECK(step.call.load_state(path, n) == 1);
+  std::remove(path);
+}
+
 static void mistakes_are_named(const neml2::Model& model) {
   neml2::State state(model, n);
   CHECK(refuses(NEML2_ERROR_NAME, "strss", [&] { state["strss"]; }));
@@ -94,6 +112,7 @@ int main() {
     const neml2::Model model(face::path("viscoplastic"));
     the_history_is_that_by_hand(model);
     a_run_goes_on_from_a_file(model);
+    a_file_is_not_read_into_const_arrays(model);
     mistakes_are_named(model);
   });
 }

@@ -67,6 +67,13 @@ WRONG = [
         'call.bind_input("t", neml2::Tensor::zeros<double>({}).values<double>());',
         "give it a name",
     ),
+    ('call.bind_input("strain", neml2::Span(std::vector<double>(6)));', "give it a name"),
+    (
+        'call.bind_input("t", neml2::Span<const double>(std::vector<double>(6)), 0);',
+        "give it a name",
+    ),
+    ('call.bind_input("strain", std::array<const double, 6>{});', "give it a name"),
+    ("neml2::Span<double>(neml2::Tensor::zeros<double>({6}).values<double>());", "give it a name"),
     ('call.bind_output("stress", constant);', "must not be const"),
     ("neml2::Tensor::wrap(constant, {6});", "must not be const"),
     ('call.bind_input("strain", text);', "no such element type"),
