@@ -605,16 +605,18 @@ NEML2_CAPI int32_t neml2_call_run(neml2_call *call, int64_t npoints);
 
 /** Write the state of `npoints` points to the file `path`, by which a run is continued: the values of all bound inputs
  *  that are history (`x~1`, `x~2`) or the first guess of an output. `step` and `time` are yours, and are given back. The
- *  file is of safetensors, little-endian, with checksums of the artifact and of itself; it gets its name when it is whole,
- *  and replaces the one before. MISSING if such an input is not bound.
+ *  file is of safetensors, little-endian, with checksums of the artifact and of itself, and with the hypothesis, the strain
+ *  measure and the material axes of the model; it gets its name when it is whole, and replaces the one before. MISSING if
+ *  such an input is not bound.
  *  Errors: MISSING, FILE. Threads: one. */
 NEML2_CAPI int32_t neml2_call_state_save(neml2_call *call, const char *path, int64_t npoints, int64_t step,
                                          double time);
 
 /** Read what neml2_call_state_save() wrote into the arrays of the bound inputs, which must be memory that can be written.
  *  `step` and `time` receive what was given then, unless they are NULL. FILE if the file is damaged, ARTIFACT if it is
- *  of another artifact, SHAPE if it is of another number of points, NAME if it is of other variables; then no array was
- *  written.
+ *  of another artifact, or of a model with another hypothesis, strain measure or material axes, SHAPE if it is of another
+ *  number of points, NAME if it is of other variables; then no array was written. A file of 1.0.0rc1 tells of none of the
+ *  three: it is taken for the law's as it is.
  *  Errors: MISSING, FILE, ARTIFACT, SHAPE, NAME, DTYPE. Threads: one. */
 NEML2_CAPI int32_t neml2_call_state_load(int64_t *step, double *time, neml2_call *call, const char *path,
                                          int64_t npoints);

@@ -27,6 +27,19 @@ void require_choice(std::int32_t number, std::int32_t last, const char* field, c
 
 std::string_view text_of(const char* text) { return text ? std::string_view(text) : std::string_view(); }
 
+model::Views views_of(const neml2_source& source) {
+  model::Views views;
+  views.material_axes = source.material_axes != 0;
+  views.strain = text_of(source.strain);
+  views.stress = text_of(source.stress);
+  if (source.hypothesis) views.hypothesis = model::hypothesis_of(source.hypothesis).name;
+  if (source.strain_measure) {
+    views.strain_measure = deformation::name_of(static_cast<deformation::Measure>(source.strain_measure));
+    views.stress_measure = deformation::name_of(static_cast<deformation::Stress>(source.stress_measure));
+  }
+  return views;
+}
+
 void add_hypothesis(ModelObject& model, const neml2_source& source) {
   const std::shared_ptr<const model::Routes> law = model.routes;
   auto reduction = std::make_unique<const model::Reduction>(law->model(), model::hypothesis_of(source.hypothesis),
@@ -58,6 +71,7 @@ void add_views(ModelObject& model, const neml2_source& source) {
                                                           static_cast<deformation::Measure>(source.strain_measure),
                                                           static_cast<deformation::Stress>(source.stress_measure),
                                                           text_of(source.strain), text_of(source.stress)));
+  model.value->note_views(views_of(source));
 }
 
 }  // namespace neml2_capi::abi

@@ -99,6 +99,11 @@ class StateFile {
 
   // Returns a text of the header.
   std::string told(const char* key) const { return document_->root().at("__metadata__").at(key).text(); }
+  // Returns the views of the law; nothing if the header does not tell of any.
+  std::string views() const {
+    const std::optional<Json> found = document_->root().at("__metadata__").find("views");
+    return found ? found->text() : "";
+  }
   double number(const char* key) const {
     const std::string text = told(key);
     const std::optional<double> value = read_number(text);
@@ -167,6 +172,8 @@ class StateFile {
   std::optional<JsonDocument> document_;
 };
 
+std::string views_in_words(const std::string& views) { return views.empty() ? "the law as it is" : views; }
+
 void require_fit(const StateFile& file, const Model& model, const std::vector<Carried>& state, std::int64_t points,
                  const fs::path& path) {
   const std::string ours = artifact::checksum(model.metadata());
@@ -174,6 +181,10 @@ void require_fit(const StateFile& file, const Model& model, const std::vector<Ca
     throw Error(NEML2_ERROR_ARTIFACT, path.string(),
                 join(path.string(), " was written with another artifact, whose checksum is ", file.told("artifact"),
                      "; ", model.metadata().file.string(), " has ", ours, ". Open the artifact of then to continue."));
+  if (const std::string then = file.views(), now = model.views().of_state(); then != now)
+    throw Error(NEML2_ERROR_ARTIFACT, path.string(),
+                join(path.string(), " was written with ", views_in_words(then), "; the model has ", views_in_words(now),
+                     ". Open the artifact as it was then to continue."));
   if (const auto count = file.integer("npoints"); count != points)
     throw Error(NEML2_ERROR_SHAPE, "npoints",
                 join(path.string(), " holds the state of ", count, " points; the call has ", points, "."));
@@ -207,6 +218,7 @@ void save(const Model& model, const std::vector<Points>& inputs, std::int64_t po
     header.object("__metadata__", [&] {
       header.member("format", std::string_view(format));
       header.member("artifact", artifact::checksum(model.metadata()));
+      if (const std::string views = model.views().of_state(); !views.empty()) header.member("views", views);
       header.member("npoints", std::to_string(points));
       header.member("step", std::to_string(position.step));
       header.member("time", with_all_digits(position.time));

@@ -23,7 +23,7 @@ void save(const Model& model, const std::vector<Points>& inputs, std::int64_t po
 
 // Writes what save() kept into the bound arrays. Throws Error, and has then written nothing: NEML2_ERROR_MISSING if an
 // input is not bound, NEML2_ERROR_FILE if the file cannot be read or is damaged, NEML2_ERROR_ARTIFACT if it is of
-// another artifact, NEML2_ERROR_SHAPE if it is of other points, NEML2_ERROR_NAME for other variables.
+// another artifact or of other views of the law, NEML2_ERROR_SHAPE if it is of other points, NEML2_ERROR_NAME for other variables.
 Position load(const Model& model, const std::vector<Points>& inputs, std::int64_t points,
               const std::filesystem::path& path);
 

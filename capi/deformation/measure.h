@@ -15,6 +15,16 @@ namespace neml2_capi::deformation {
 enum class Measure { none, logarithmic, green_lagrange, corotational };
 enum class Stress { pk1, cauchy, pk2, kirchhoff };
 
+// Return what users call them.
+constexpr const char* name_of(Measure measure) {
+  constexpr const char* names[] = {"", "logarithmic", "green_lagrange", "corotational"};
+  return names[static_cast<std::size_t>(measure)];
+}
+constexpr const char* name_of(Stress stress) {
+  constexpr const char* names[] = {"pk1", "cauchy", "pk2", "kirchhoff"};
+  return names[static_cast<std::size_t>(stress)];
+}
+
 // Returns the number of components: P of F is no symmetric tensor.
 constexpr std::size_t size_of(Stress stress) { return stress == Stress::pk1 ? 9 : 6; }
 

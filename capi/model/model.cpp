@@ -32,6 +32,15 @@ void copy_words(const Tensor& from, const Tensor& to) {
 
 }  // namespace
 
+std::string Views::of_state() const {
+  std::string all;
+  const auto add = [&](const std::string& each) { all += (all.empty() ? "" : ", ") + each; };
+  if (material_axes) add("material_axes");
+  if (!hypothesis.empty()) add("hypothesis " + hypothesis);
+  if (!strain_measure.empty()) add("strain_measure " + strain_measure);
+  return all;
+}
+
 graph::Runtime Model::runtime() const {
   if (law_) return law_->runtime();
   if (!device_.is_host()) return graph::Runtime::tensors;

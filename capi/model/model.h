@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "capi/base/locks.h"
@@ -17,6 +18,15 @@
 #include "capi/values/parts.h"
 
 namespace neml2_capi::model {
+
+// What a source asked for around the law of an artifact, in the words of Python's Model(); empty: nothing.
+struct Views {
+  bool material_axes = false;
+  std::string hypothesis, strain_measure, stress_measure;
+  std::string strain, stress;  // what the source calls them
+  // Returns what the state of points depends on: "material_axes, hypothesis plane_stress".
+  std::string of_state() const;
+};
 
 // Variables and derivatives of a model that is a layer around another one, its law: a hypothesis, for example. Parameters
 // and unknowns are the law's.
@@ -42,10 +52,15 @@ class Model {
   // the law's, and no segments: a route of its own evaluates it.
   static std::shared_ptr<Model> around(std::shared_ptr<const Model> law, Boundary boundary);
 
-  // Tells whether it is such a model. A capsule watches its law instead, which is what an artifact has.
+  // Tells whether it is such a model.
   bool is_around_another() const { return law_ != nullptr; }
   // Returns the law itself.
   const Model& innermost() const { return law_ ? law_->innermost() : *this; }
+
+  // Returns all that is around the law of the artifact.
+  const Views& views() const { return views_; }
+  // Keeps it. Must be called before others know the model.
+  void note_views(Views views) { views_ = std::move(views); }
 
   // Returns libtorch if any package runs on it.
   graph::Runtime runtime() const;
@@ -152,6 +167,7 @@ class Model {
   void require_device() const;
 
   std::shared_ptr<const Model> law_;  // that this is a layer around; else null
+  Views views_;
   artifact::Metadata metadata_;
   Device device_;  // of the packages
   Device home_;    // of parameters and of all that is given

@@ -15,16 +15,6 @@ using deformation::Six;
 
 constexpr const char* gradient_name = "deformation_gradient";
 
-const char* name_of(Measure measure) {
-  constexpr const char* names[] = {"", "logarithmic", "green_lagrange", "corotational"};
-  return names[static_cast<std::size_t>(measure)];
-}
-
-const char* name_of(deformation::Stress stress) {
-  constexpr const char* names[] = {"pk1_stress", "cauchy_stress", "pk2_stress", "kirchhoff_stress"};
-  return names[static_cast<std::size_t>(stress)];
-}
-
 template <std::size_t size>
 std::array<double, size> array_of(const Vector<double>& numbers) {
   std::array<double, size> all;
@@ -48,7 +38,7 @@ LargeStrain::LargeStrain(const Model& law, Measure measure, deformation::Stress 
   const std::size_t outputs = law.variables(Kind::output).size();
   taken_.push_back({from, {gradient_name, "R2", strain.dtype, {3, 3}, 0}});
   made_.push_back({outputs, strain, -1, 0});
-  Variable made{name_of(stress), "SR2", strain.dtype, {6}, 0};
+  Variable made{join(name_of(stress), "_stress"), "SR2", strain.dtype, {6}, 0};
   if (stress == deformation::Stress::pk1) made = {made.name, "R2", made.dtype, {3, 3}, 0};
   made_.push_back({outputs + 1, made, static_cast<std::int64_t>(to), 0});
 }

@@ -20,7 +20,7 @@ from neml2_capi.driver.given import Given
 from neml2_capi.driver.increment import Increment
 from neml2_capi.driver.pace import Pace
 from neml2_capi.driver.record import Record
-from neml2_capi.model.state_file import read_state, require_artifact, write_state
+from neml2_capi.model.state_file import read_state, require_same, write_state
 
 if TYPE_CHECKING:
     from neml2_capi.model import Model
@@ -48,7 +48,7 @@ class Checkpoint:
         require_outside(self._path)
         if not isinstance(every, int | np.integer) or isinstance(every, bool) or every < 1:
             raise wrong("checkpoint_steps", f"must be a number of steps, 1 at least; got {every!r}")
-        self._every, self._artifact, self._model = int(every), model.checksum, model
+        self._every, self._identity, self._model = int(every), model._identity(), model
         self._given = {f"given/{each.label}": each for each in given}
         self._increment, self._record, self._clock, self._pace = increment, record, clock, pace
 
@@ -62,7 +62,7 @@ class Checkpoint:
         arrays |= {f"result/{n}": rows for n, rows in self._record.arrays(step + 1).items()}
         arrays |= {f"control/{n}": value for n, value in enumerate(self._increment.found)}
         told = {
-            "artifact": self._artifact,
+            **self._identity,
             "npoints": str(self._increment.call.points),
             "step": str(step),
             "time": repr(float(self._clock.rows[step].max())),
@@ -75,7 +75,7 @@ class Checkpoint:
         if not os.path.exists(self._path):  # noqa: PTH110
             return 0
         arrays, told = read_state(self._path)
-        require_artifact(self._path, told, self._artifact)
+        require_same(self._path, told, self._identity)
         try:
             step, pace = int(told["step"]), tuple(json.loads(told["pace"]))
         except (KeyError, ValueError, TypeError) as error:

@@ -22,6 +22,19 @@ class View(NamedTuple):
     strain: str | None = None
     stress: str | None = None
 
+    @property
+    def of_state(self) -> str:
+        """What the state of points depends on: "material_axes, hypothesis plane_stress"."""
+        return ", ".join(
+            word
+            for word, is_there in (
+                ("material_axes", self.material_axes),
+                (f"hypothesis {self.hypothesis}", self.hypothesis != View().hypothesis),
+                (f"strain_measure {self.strain_measure}", self.strain_measure is not None),
+            )
+            if is_there
+        )
+
 
 def view_of(
     strain_measure: str | None,

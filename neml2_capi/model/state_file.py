@@ -41,7 +41,7 @@ def write_state(
     arrays
         By name, of floating-point numbers or of integers of 32 and 64 bits.
     told
-        What is known of them: "artifact", "npoints", "step", "time".
+        What is known of them: "artifact", "views" if there are any, "npoints", "step", "time".
 
     Raises
     ------
@@ -123,8 +123,10 @@ def _parsed(content: bytes) -> tuple[dict[str, Array], dict[str, str]]:
     return arrays, told
 
 
-def require_artifact(path: str | os.PathLike[str], told: Mapping[str, str], checksum: str) -> None:
-    """Refuse a state of another artifact.
+def require_same(
+    path: str | os.PathLike[str], told: Mapping[str, str], expected: Mapping[str, str]
+) -> None:
+    """Refuse a state of another artifact, or of one that was opened otherwise.
 
     Parameters
     ----------
@@ -132,18 +134,24 @@ def require_artifact(path: str | os.PathLike[str], told: Mapping[str, str], chec
         The file.
     told
         What is known of it.
-    checksum
-        Of the artifact that is open.
+    expected
+        What write_state() is told of the model that is open: "artifact", and "views" if it has any.
 
     Raises
     ------
     FatalError
         It was written with another one.
     """
-    if told.get("artifact") != checksum:
-        raise FatalError(
-            f"{os.fspath(path)} was written with another artifact, whose checksum is "
-            f"{told.get('artifact')}; this one has {checksum}. Open the artifact of then",
-            lib.NEML2_ERROR_ARTIFACT,
-            "path",
+    if told.get("artifact") != expected["artifact"]:
+        problem = (
+            f"another artifact, whose checksum is {told.get('artifact')}; this one has "
+            f"{expected['artifact']}. Open the artifact of then"
         )
+    elif told.get("views", "") != expected.get("views", ""):
+        then, now = (each.get("views", "") or "the law as it is" for each in (told, expected))
+        problem = f"{then}; the model has {now}. Open the artifact as it was then"
+    else:
+        return
+    raise FatalError(
+        f"{os.fspath(path)} was written with {problem}", lib.NEML2_ERROR_ARTIFACT, "path"
+    )

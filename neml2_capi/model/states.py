@@ -16,7 +16,7 @@ from neml2_capi._ffi.library import lib
 from neml2_capi.model.described import Described
 from neml2_capi.model.evaluation import check_mapping
 from neml2_capi.model.state import State, batch_of
-from neml2_capi.model.state_file import read_state, require_artifact, write_state
+from neml2_capi.model.state_file import read_state, require_same, write_state
 
 
 class States(Described):
@@ -100,8 +100,7 @@ class States(Described):
         # One value for all points is written for each: other languages read no other.
         arrays = {n: np.broadcast_to(array, batch + points[n]) for n, array in arrays.items()}
         told = {"npoints": math.prod(batch), "step": int(step), "time": float(time)}
-        texts = {"artifact": self.checksum, **{k: repr(v) for k, v in told.items()}}
-        write_state(path, arrays, texts)
+        write_state(path, arrays, self._identity() | {k: repr(v) for k, v in told.items()})
 
     def load_state(self, path: str | os.PathLike[str]) -> tuple[State, int, float]:
         """Read what save_state(), or neml2_call_state_save() in another language, wrote.
@@ -119,10 +118,11 @@ class States(Described):
         Raises
         ------
         FatalError
-            The file is damaged or truncated, is of another artifact, or of other variables.
+            The file is damaged or truncated, is of another artifact, of one that was opened with
+            another hypothesis, strain measure or material axes, or of other variables.
         """
         arrays, told = read_state(path)
-        require_artifact(path, told, self.checksum)
+        require_same(path, told, self._identity())
         own = {name: array for name, array in arrays.items() if "/" not in name}
         empty = self.state().arrays()
         if missing := [name for name in empty if name not in own]:
@@ -135,6 +135,11 @@ class States(Described):
         batch = max(batches, default=())
         state = self.state(batch, {name: own[name] for name in empty})
         return state, int(told["step"]), float(told["time"])
+
+    def _identity(self) -> dict[str, str]:
+        """What a file tells of this model: a state is of one artifact, as it was opened."""
+        views = self._source.view.of_state
+        return {"artifact": self.checksum, **({"views": views} if views else {})}
 
     def _point(self, name: str) -> tuple[int, ...]:
         """The point shape of an input."""

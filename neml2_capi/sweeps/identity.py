@@ -20,6 +20,7 @@ from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Tensor
 from neml2_capi.artifact.files import kernels_file, packages_of
 from neml2_capi.model import Model
+from neml2_capi.model.source import View
 
 #: Options that change no result.
 _WITHOUT_EFFECT = {"threads", "chunk", "capsule", "collect_history"}
@@ -125,7 +126,7 @@ def _pickled(value: Any) -> tuple[bytes, Any]:
 
 
 def _of_model(model: Model) -> Iterator[Any]:
-    """The content of the artifact, and what was set since it was opened."""
+    """The content of the artifact, the views of it, and what was set since it was opened."""
     document = model.describe()
     leaf = Path(document.pop("leaf"))
     yield json.dumps(document, sort_keys=True)
@@ -133,6 +134,8 @@ def _of_model(model: Model) -> Iterator[Any]:
         yield _Memory((leaf / package).read_bytes())
     if document["kernels_only"]:
         yield _Memory(kernels_file(leaf).read_bytes())
+    if (view := model._source.view) != View():
+        yield view
     yield model.runtime
     yield {name: value for name, value in model.options.items() if name not in _WITHOUT_EFFECT}
     stored = model.named_parameters()

@@ -292,6 +292,9 @@ def test_other_sets_options_and_parameters_of_the_model_are_another_sweep(
     model.set_parameter("yield_stress", 99.0)
     with pytest.raises(FatalError, match="differs in model;"):
         sweep(of(model), sets, directory=directory)
+    for view in ({"hypothesis": "plane_strain"}, {"material_axes": True}):
+        with pytest.raises(FatalError, match="differs in model;"):
+            sweep(of(Model(artifact, **view)), sets, directory=directory)
 
 
 def test_the_same_sweep_goes_on_from_another_place_and_with_other_threads(
