@@ -903,11 +903,11 @@ NEML2_CAPI int32_t neml2_model_parameter_set(neml2_model *model, const char *nam
  * Evaluations that already run keep the options that they began with.
  *
  * A *capsule* is an .npz file, which numpy.load() reads: inputs, parameters, tangents and cotangents of a call, the
- * report of each point, and in capsule.json the options, the versions, the request, and the artifact with the size and
- * the CRC-32 of its metadata and packages. It is written if a point is not NEML2_OK, and for
- * RUNTIME, UNSUPPORTED and INTERNAL while packages run; a solve of yours writes none. Of more than 10000 points it
- * holds those that failed. The folder is made, no file is overwritten, and a process writes at most 16 to a folder. If
- * a capsule cannot be written, the log says why, and no result changes.
+ * report of each point, and in capsule.json the options, the versions, the request, the hypothesis, measures and axes
+ * of the source, and the artifact with the size and the CRC-32 of its metadata and packages. It is written if a point
+ * is not NEML2_OK, and for RUNTIME, UNSUPPORTED and INTERNAL while packages run; a solve of yours writes none. Of
+ * more than 10000 points it holds those that failed. The folder is made, no file is overwritten, and a process writes
+ * at most 16 to a folder. If a capsule cannot be written, the log says why, and no result changes.
  * ------------------------------------------------------------------------------------------- */
 
 /** Count the options.

@@ -70,6 +70,16 @@ void write_artifact(JsonWriter& out, const artifact::Metadata& metadata) {
   });
 }
 
+void write_views(JsonWriter& out, const Views& views) {
+  constexpr std::pair<const char*, std::string Views::*> words[] = {{"hypothesis", &Views::hypothesis},
+                                                                    {"strain_measure", &Views::strain_measure},
+                                                                    {"stress_measure", &Views::stress_measure},
+                                                                    {"strain", &Views::strain},
+                                                                    {"stress", &Views::stress}};
+  out.member("material_axes", views.material_axes);
+  for (const auto& [name, word] : words) out.member(name, views.*word);
+}
+
 void write_options(JsonWriter& out, const Options& options) {
   for (const Options::Info& info : Options::all())
     if (info.choices)
@@ -205,6 +215,7 @@ void Capsule::write(std::int32_t status, const std::string& message, const std::
       out.member("process", platform::process_id());
     });
     out.object("artifact", [&] { write_artifact(out, model_.metadata()); });
+    out.object("views", [&] { write_views(out, model_.views()); });
     out.object("options", [&] { write_options(out, options_); });
     out.object("operation", [&] { write_operation(out, model_, watched_); });
     out.member("status", status);
@@ -224,6 +235,7 @@ void Capsule::write(std::int32_t status, const std::string& message, const std::
   file.write(path);
   log::write(log::Channel::model, log::Level::warning, "the failed call was written to ", path.string(),
              "; rerun it with: neml2-capi replay ", path.string(),
+             model_.metadata().content ? " --artifact ARTIFACT, the folder of what was opened in memory" : "",
              number == most_files ? ". It is the last that this process writes there." : "");
 }
 

@@ -50,7 +50,7 @@ Tally Plan::run(const Bindings& bindings, Workspace& workspace) const {
     clear_sums(model(), bindings);
     return {};
   }
-  if (!options_.capsule() || model().is_around_another()) return evaluate(bindings, workspace);
+  if (!options_.capsule()) return evaluate(bindings, workspace);
   return with_capsule(model(), bindings, options_,
                       [&](const Bindings& watched) { return evaluate(watched, workspace); });
 }

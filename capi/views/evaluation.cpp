@@ -259,7 +259,7 @@ Tally View::Evaluation::run() {
   }
   if (!bad.empty()) return without(bad, reason);
   memory_.workspace.forget();
-  Tally tally = Plan(*view_.law_, options_, Request(law_)).run(law_, memory_.workspace);
+  Tally tally = Plan(*view_.law_, options_, Request(law_)).evaluate(law_, memory_.workspace);
   if (!anything_ && blocks_in_place_) return tally;
   for (std::int64_t p = 0; p < own_.points; ++p) make(p);
   if (non_finite_.point < 0) return tally;

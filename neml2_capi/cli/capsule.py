@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neml2_capi import __version__
-from neml2_capi._document import Node, parse_json
+from neml2_capi._document import MAYBE, Node, parse_json
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
 from neml2_capi.driver.npz import Damage, Npz
@@ -26,6 +26,7 @@ _FORM: Any = {
     "library": {"version": str, "abi": int},
     "host": {"name": str, "processor": str},
     "artifact": {"path": str, "dtype": str, "files": dict},
+    "views": (dict, MAYBE),
     "options": {str: (float, str)},
     "operation": {
         "outputs": [str],
@@ -41,6 +42,8 @@ _FORM: Any = {
     "kept": str,
 }
 _FILE = {"bytes": int, "crc32": str}
+_VIEW_WORDS = ("hypothesis", "strain_measure", "stress_measure", "strain", "stress")
+_VIEWS = {"material_axes": bool, **dict.fromkeys(_VIEW_WORDS, str)}
 _REPORTS = {"status": "i", "iterations": "i", "residual_norm": "f", "suggested_cut": "f"}
 
 
@@ -64,6 +67,13 @@ class Capsule:
     def artifact(self) -> Path:
         """The metadata that the model was loaded from."""
         return Path(self.document["artifact"]["path"])
+
+    @property
+    def views(self) -> dict[str, Any]:
+        """Arguments of Model(), by which it was more than the law of the artifact."""
+        told = self.document.get("views", {})
+        given: dict[str, Any] = {name: told[name] for name in _VIEW_WORDS if told.get(name)}
+        return given | {"material_axes": told.get("material_axes", False)}
 
     def differences(self, metadata: Path) -> list[str]:
         """What is not as it was: the library, and the files of the artifact at `metadata`."""
@@ -124,6 +134,8 @@ def read_capsule(file: Path) -> Capsule:
 def _require_complete(document: Node, arrays: Arrays) -> None:
     """FatalError or Damage if something is missing or of another kind, with its name."""
     document.require(_FORM)
+    if "views" in document:
+        document["views"].require(_VIEWS)
     for entry in document["artifact"]["files"].table().values():
         if entry.value is not None:
             entry.require(_FILE)

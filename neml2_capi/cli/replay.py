@@ -58,7 +58,7 @@ def replay_command(
             f"the artifact {root} of {file} is not there; say where it is with --artifact"
         )
     differences = capsule.differences(metadata_file(root) or root)
-    with Model(root, dtype=capsule.document["artifact"]["dtype"]) as model:
+    with Model(root, dtype=capsule.document["artifact"]["dtype"], **capsule.views) as model:
         result = rerun(model, capsule)
     known = {outcome.point for outcome in result.outcomes}
     for point in points:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -358,18 +357,6 @@ def test_steps_of_a_call_are_those_of_single_calls(artifacts: Artifacts) -> None
     results = drive(model, times, {"deformation_gradient": gradients})
     expected = np.stack(followed(model, path(6), "pk1_stress"))
     np.testing.assert_allclose(results["pk1_stress"][1:, 0], expected, rtol=1e-12)
-
-
-def test_a_capsule_holds_the_law_that_failed(artifacts: Artifacts, tmp_path: Path) -> None:
-    model = Model(artifacts["isotropic_hardening"], strain_measure="logarithmic")
-    model.options.update({"capsule": str(tmp_path), "miters": 2})
-    inputs = model.state(2).inputs(deformation_gradient=np.stack([shear(0.3)] * 2), t=0.1)
-    with pytest.raises(ConvergenceError):
-        model.forward(inputs)
-    (file,) = tmp_path.glob("*.npz")
-    with np.load(file) as arrays:
-        assert any("strain" in name for name in arrays)
-        assert not any("deformation_gradient" in name for name in arrays)
 
 
 # ---- what is refused ----
