@@ -128,13 +128,13 @@ def make(
             wanted = _guessed(model, host) if file is None else read(file, model)
             wanted.material = wanted.material or name
             wanted.host = host or wanted.host
-            check(wanted, model)
-            bounds |= numbers(model, wanted)
             told = {
                 "material": wanted.material,
                 "has_stress_history": f"{wanted.stress}~1" in model.inputs.names,
                 "solver": {name: model.options[name] for name in ("atol", "rtol", "miters")},
             }
+            check(wanted, model)
+            bounds |= numbers(model, wanted)
         archive = _kernels(root)
         has_packages = packages or archive is None or not _opens(archive)
         if system != SYSTEM:

@@ -68,6 +68,8 @@ def _read(file: Path, model: Model) -> Mapping:
         name = option.required("name", "the name of an option of a model").text("a text in quotes")
         value = option.required("value", "a number, or a text in quotes")
         is_text = isinstance(value.value, str)
+        if name in mapping.options:
+            raise PluginError(f"There are two groups of the option {name!r}.")
         mapping.options[name] = value.text("a text") if is_text else value.number()
     return mapping
 
@@ -137,7 +139,10 @@ def _groups(file: Path) -> dict[str, list[Node]]:
 
 
 def check(mapping: Mapping, model: Model) -> None:
-    """Raise PluginError if an input has no argument, or two states share one."""
+    """Raise PluginError if an input has no argument, two states share one, or an option is wrong.
+
+    The options of the mapping are set in the model.
+    """
     if mapping.host and mapping.host not in HOSTS:
         raise PluginError(f"There is no host {mapping.host!r}; it can be {', '.join(HOSTS)}.")
     for key, names in (
@@ -153,6 +158,11 @@ def check(mapping: Mapping, model: Model) -> None:
             "leave strain_measure out. CalculiX itself passes the logarithmic strain to "
             "@ABAQUSNL_."
         )
+    for name, value in mapping.options.items():
+        try:  # as the plug-in does
+            model._engine.set_option(name, value)
+        except FatalError as error:
+            raise PluginError(f"&option: {error}") from error
     pair = (mapping.stress, mapping.strain)
     if pair not in {(d.output, d.variable) for d in model.derivatives}:
         raise PluginError(

@@ -274,6 +274,7 @@ def test_the_wheel_has_a_script_that_builds_a_calculix_for_plug_ins() -> None:
 
 
 _BEFORE = "&state name = 'X1'"
+OPTION = "&option name = 'rescue', value = 0 /\n"
 MISTAKES = {
     "group": ("&parameter", "&parametr", "unknown group 'parametr'; did you mean 'parameter'"),
     "key": ("props = 1", "prop = 1", "&parameter.prop: unknown key 'prop'"),
@@ -313,6 +314,27 @@ MISTAKES = {
         "offset of 'X1' is .* 6 finite numbers",
     ),
     "energy": ("stress = 'stress'", "stored_energy = 'psi'", "no output 'psi' of one value"),
+    "option": (
+        _BEFORE,
+        f"&option name = 'mitres', value = 9 /\n{_BEFORE}",
+        "option 'mitres'.*miters",
+    ),
+    "number of an option": (
+        _BEFORE,
+        f"&option name = 'miters', value = -3 /\n{_BEFORE}",
+        "'miters' must lie between 1 and .*; got -3",
+    ),
+    "text of an option": (
+        _BEFORE,
+        f"&option name = 'bounds', value = 'maybe' /\n{_BEFORE}",
+        "'bounds' must be one of: off warn fail; got 'maybe'",
+    ),
+    "text for a number": (_BEFORE, f"&option name = 'atol', value = '1' /\n{_BEFORE}", "'atol'"),
+    "option twice": (
+        _BEFORE,
+        f"{2 * OPTION}{_BEFORE}",
+        "two groups of the option 'rescue'",
+    ),
     "overlap": ("statev = 8", "statev = 7", r"'X1' and 'X2' share STATEV\(7\)"),
 }
 
