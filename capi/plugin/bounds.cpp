@@ -25,12 +25,13 @@ void apply_policy(const Material& material) {
 }
 
 void tell_warnings(const Material& material) noexcept {
-  if (!material.has_bounds) return;
+  if (!material.has_bounds && !material.has_capsules) return;
   char message[NEML2_LOG_LENGTH];
   const char* channel = nullptr;
   std::int32_t level = NEML2_LOG_SILENT;
   while (neml2_log_next(&level, &channel, message, sizeof message, nullptr) == NEML2_OK && level != NEML2_LOG_SILENT)
-    if (std::strcmp(channel, "bounds") == 0) warn(material.mapping.material.c_str(), message);
+    if (std::strcmp(channel, "bounds") == 0 || (material.has_capsules && std::strcmp(channel, "model") == 0))
+      warn(material.mapping.material.c_str(), message);
 }
 
 void give_up_beyond(const Material& material, double cut) {

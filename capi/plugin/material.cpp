@@ -77,6 +77,7 @@ Material load(std::size_t number, const Mapping& mapping, std::int32_t hypothesi
     material.row += state.size;
   }
   material.has_bounds = !material.model.bounds().empty();
+  material.has_capsules = !material.model.text_option("capsule").empty();
   apply_policy(material);
   const Mapping& map = material.mapping;
   const auto has = [&](const std::string& name) { return material.inputs.count(name + "~1") > 0; };
@@ -173,6 +174,17 @@ void require(int given, std::size_t needed, const char* what, const char* remedy
   if (given >= 0 && std::size_t(given) >= needed) return;
   refuse("there are " + std::to_string(given) + " " + what + ", and the material needs " + std::to_string(needed) +
          ": " + remedy + ".");
+}
+
+void require_constants(int given, const Mapping& mapping) {
+  constexpr const char* remedy = "give them to *USER MATERIAL, CONSTANTS";
+  require(given, mapping.nprops(), "material constants", remedy);
+  if (mapping.parameters.empty() || std::size_t(given) == mapping.nprops()) return;
+  std::string names;
+  for (const Variable& parameter : mapping.parameters) names += (names.empty() ? "" : ", ") + parameter.name;
+  refuse("there are " + std::to_string(given) + " material constants, and the material has " +
+         std::to_string(mapping.nprops()) + " (" + names + "): " + remedy +
+         ", or name the others in the mapping file.");
 }
 
 std::string material_name(const char* cmname) {

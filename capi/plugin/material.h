@@ -22,6 +22,7 @@ struct Material {
   bool has_history = false;           // of strain, stress or a state: what happened before counts
   bool has_rates = false;             // the time at the beginning of an increment counts
   bool has_bounds = false;            // the law says where it is valid
+  bool has_capsules = false;          // a folder is named, to which calls that fail are written
   std::vector<std::size_t> places{};  // of the states in a row of Workspace::state
   std::size_t row = 6;                // numbers of a point there: the stress, then the states
   std::vector<std::int64_t> components = {0, 1, 2, 3, 4, 5};  // of the strain and the stress, in NEML2's order
@@ -54,6 +55,10 @@ std::string material_name(const char* cmname);
 
 // Refuses fewer items of STATEV, PROPS and the like than the material needs.
 void require(int given, std::size_t needed, const char* what, const char* remedy);
+
+// Refuses another number of constants than the mapping names: what is beyond them would count for nothing. If it names
+// none, a host may give what it likes.
+void require_constants(int given, const Mapping& mapping);
 
 // Arrays in the model's notation, point by point, and the call that they are bound to. One for each thread.
 class Workspace {

@@ -87,7 +87,7 @@ void check(const Arguments& a, const Host& host, const Material& m, const Materi
   const std::size_t others = mapping.nstatv() - whole.mapping.nstatv();
   require(a.nstatv, mapping.nstatv(), "state variables",
           others == 0 ? "set *DEPVAR to that" : "set *DEPVAR to that; the last ones hold strains that are solved for");
-  require(a.nprops, mapping.nprops(), "material constants", "give them to *USER MATERIAL, CONSTANTS");
+  require_constants(a.nprops, mapping);
   const auto turns = [](const Variable& state) { return state.kind != Kind::SCALAR; };
   if (host.turns && std::ranges::any_of(mapping.states, turns)) rotation_of(a.drot);
 }

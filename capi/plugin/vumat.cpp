@@ -48,7 +48,7 @@ void check(const Block& b, const Mapping& map) {
     refuse("elements with NDIR = " + std::to_string(b.ndir) + " and NSHR = " + std::to_string(b.nshr) +
            " are not supported. Use solid, plane strain or axisymmetric ones.");
   require(b.nstatev, map.nstatv() + 6, "state variables", "set *DEPVAR to that; the last 6 hold the strain");
-  require(b.nprops, map.nprops(), "material constants", "give them to *USER MATERIAL, CONSTANTS");
+  require_constants(b.nprops, map);
   require(b.nfieldv, map.nfields(), "field variables", "give them with *FIELD");
 }
 
@@ -103,23 +103,20 @@ void write_energies(const Block& b, const Material& m, const Workspace& w) {
 
 // What to say of points that failed.
 std::string reason(const Block& b, const Material& m, const Workspace& w) {
-  const auto count = [&](bool not_finite) {
-    return std::count_if(w.status.begin(), w.status.begin() + std::ptrdiff_t(b.points), [&](std::int32_t status) {
-      return status != NEML2_OK && (status == NEML2_NON_FINITE) == not_finite;
-    });
-  };
-  const auto statuses = w.status.begin();
-  if (std::find(statuses, statuses + std::ptrdiff_t(b.points), NEML2_OUT_OF_BOUNDS) !=
-      statuses + std::ptrdiff_t(b.points))
-    return last_words();
-  const auto failed = count(false), points = std::ptrdiff_t(b.points);
+  const auto begin = w.status.begin(), end = begin + std::ptrdiff_t(b.points);
+  if (std::find(begin, end, NEML2_OUT_OF_BOUNDS) != end) return last_words();
   if (b.dt == 0 && m.has_rates) return "dt is 0, and the law has rates, which divide by it: give a time step above 0.";
-  if (failed == 0)
-    return "the results of " + std::to_string(count(true)) + " of " + std::to_string(points) +
-           " points are not finite. Check the state and the constants, and where the law divides, takes roots or "
-           "logarithms.";
-  return std::to_string(failed) + " of " + std::to_string(points) +
-         " points did not converge: reduce the time step, or allow substeps when the model is compiled.";
+  const auto did_not_converge = [](std::int32_t status) { return status > NEML2_NON_FINITE; };
+  const auto is_not_finite = [](std::int32_t status) { return status == NEML2_NON_FINITE; };
+  const auto these = [&](const auto& failed, const std::string& what) {
+    return std::to_string(std::count_if(begin, end, failed)) + " of " + std::to_string(b.points) + " points " + what +
+           " (the first is point " + std::to_string(std::find_if(begin, end, failed) - begin + 1) + " of the block)";
+  };
+  if (std::any_of(begin, end, did_not_converge))
+    return these(did_not_converge, "did not converge") +
+           ": reduce the time step, or allow substeps when the model is compiled.";
+  return "the results of " + these(is_not_finite, "are not finite") +
+         ". Check the state and the constants, and where the law divides, takes roots or logarithms.";
 }
 
 // Returns how many points a block has; a part of a model may have none of the material.

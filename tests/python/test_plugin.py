@@ -444,8 +444,43 @@ def test_vumat_ends_the_job_where_it_cannot_go_on(alone: Path) -> None:
     done = explicit(alone / "libsteel.so", blocks(), depvar=13)
     assert done.returncode == 1 and "needs 19: set *DEPVAR to that" in done.stderr
     done = explicit(alone / "libsteel.so", blocks(), scale=1e60)
-    assert done.returncode == 1 and "points did not converge" in done.stderr
+    assert done.returncode == 1 and "points did not converge (the first is point 1" in done.stderr
     assert "VUMAT, material steel" in done.stderr
+    strains = blocks()
+    strains[:, 3] *= 1e60
+    done = explicit(alone / "libsteel.so", strains)
+    told = "1 of 5 points did not converge (the first is point 4 of the block): reduce"
+    assert done.returncode == 1 and told in done.stderr
+
+
+def test_vumat_takes_the_constants_that_the_mapping_names(alone: Path, tmp_path: Path) -> None:
+    """More of them counted for nothing, and the constants of the artifact for them."""
+    file, text = tmp_path / "steel.nml", draft(HARDENING, tmp_path / "steel.nml")
+    file.write_text(text.replace("&parameter name = 'yield_stress', props = 2 /\n", ""))
+    make(HARDENING, alone / "libsteel.so", mapping=file)
+    done = explicit(alone / "libsteel.so", blocks())
+    told = "there are 2 material constants, and the material has 1 (E): give them to *USER MATERIAL"
+    assert done.returncode == 1 and told in done.stderr
+    file.write_text(file.read_text().replace("&parameter name = 'E', props = 1 /\n", ""))
+    make(HARDENING, alone / "libsteel.so", mapping=file)
+    done = explicit(alone / "libsteel.so", blocks())
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_capsule_of_a_plug_in_names_what_to_replay(
+    alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody was told of the file, and its log not of the artifact, which is in the plug-in."""
+    monkeypatch.setenv("NEML2_CAPI_CAPSULE", str(tmp_path / "failed"))
+    make(HARDENING, alone / "libsteel.so")
+    done = explicit(alone / "libsteel.so", blocks(), scale=1e60)
+    (file,) = (tmp_path / "failed").iterdir()
+    told = f"the failed call was written to {file}; rerun it with: neml2-capi replay {file} --artif"
+    assert f"*WARNING: material steel: {told}" in done.stderr
+    again = CliRunner().invoke(
+        command_line, ["replay", str(file), "--artifact", str(HARDENING)], prog_name="neml2-capi"
+    )
+    assert again.exit_code == 0 and "reproduced" in again.output, again.output
 
 
 def test_vumat_names_what_is_not_finite_and_no_time(alone: Path) -> None:

@@ -328,6 +328,10 @@ WRONG = {
     "plane stress": ({"ntens": 3}, "needs 16: set *DEPVAR to that; the last ones hold strains"),
     "few states": ({"nstatv": 12}, "needs 13: set *DEPVAR"),
     "few constants": ({"props": (200e3,)}, "needs 2: give them to *USER MATERIAL"),
+    "many constants": (
+        {"props": (200e3, 150.0, 0.3)},
+        "there are 3 material constants, and the material has 2 (E, yield_stress): give them",
+    ),
 }
 
 
