@@ -320,8 +320,10 @@ void View::Evaluation::make_blocks(Part part, std::int64_t p) {
       // The columns of a row are sites of the input, each of which is multiplied from the right.
       if (rule.taken >= 0) block = times(point.of_input[at(rule.taken)], block, true);
       if (rule.direct) add_to(block, point.direct[at(rule.made)].values);
-    } else {
+    } else if (rule.direct) {
       block = point.direct[at(rule.made)].values;
+    } else {
+      block.assign(static_cast<std::size_t>(view_.model_->variable(part, i).point_shape.product()), 0.0);
     }
     const Derivative& derivative = view_.model_->derivatives(kind).all()[i];
     if (own_.input_first)

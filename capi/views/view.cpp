@@ -89,8 +89,15 @@ void View::add_rules(Kind kind, std::vector<Derivative>& listed, std::vector<Rul
         add(&laws[i],
             {static_cast<std::int64_t>(i), static_cast<std::int64_t>(m), taken, taken >= 0 && taken == made.by_taken});
       }
-    if (kind == Kind::input && made.of_law < 0 && made.by_taken >= 0)
+    if (made.of_law >= 0) continue;
+    if (kind == Kind::input && made.by_taken >= 0)
       add(nullptr, {-1, static_cast<std::int64_t>(m), made.by_taken, true});
+    // An output that does not depend on the law is history, too: derivatives through time take all that it is derived by.
+    const std::vector<Variable>& variables = law_->model().variables(kind);
+    for (std::size_t v = 0; v < variables.size() && made.variable.sub_ndim == 0; ++v)
+      if (variables[v].sub_ndim == 0 && (kind != Kind::input || taken_at_[v] < 0) &&
+          std::ranges::any_of(laws, [v](const Derivative& each) { return each.input == v; }))
+        add(nullptr, {-1, static_cast<std::int64_t>(m), -1, false, v});
   }
 }
 
@@ -99,10 +106,11 @@ Derivative View::changed(Kind kind, const Derivative* law, const Rule& rule) con
   const Change::Made* made = rule.made < 0 ? nullptr : &change_->made()[static_cast<std::size_t>(rule.made)];
   const Change::Taken* taken = rule.taken < 0 ? nullptr : &change_->taken()[static_cast<std::size_t>(rule.taken)];
   const Variable& of = made ? made->variable : law_->model().variables(Kind::output)[law->output];
-  const Variable& by = taken ? taken->variable : law_->model().variables(kind)[law->input];
+  const std::size_t position = law ? law->input : rule.position;
+  const Variable& by = taken ? taken->variable : law_->model().variables(kind)[position];
   Derivative derivative;
   derivative.output = made ? made->position : law->output;
-  derivative.input = taken ? taken->position : law->input;
+  derivative.input = taken ? taken->position : position;
   derivative.rows = of.point_shape.product();
   derivative.columns = by.point_shape.product();
   Dims shape = of.point_shape.then(by.point_shape);

@@ -23,10 +23,12 @@ class View final : public Route {
   void run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace& workspace,
            Tally& tally) const override;
 
-  // How a derivative follows: of_law[made] law of_input[taken] + direct[made]; -1: there is no such factor.
+  // How a derivative follows: of_law[made] law of_input[taken] + direct[made]; -1: there is no such factor. With none of
+  // them it is zero, by the law's variable at a position.
   struct Rule {
     std::int64_t law, made, taken;
     bool direct = false;
+    std::size_t position = 0;
   };
 
  private:

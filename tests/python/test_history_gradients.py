@@ -496,3 +496,25 @@ def test_a_cotangent_that_is_no_number_is_named() -> None:
         with pytest.raises(FatalError, match=message):
             results.gradient({"stress": broken})
     assert np.isfinite(results.gradient({"stress": weights})["E"])
+
+
+@pytest.mark.parametrize("measure", ["logarithmic", "green_lagrange", "corotational"])
+@pytest.mark.parametrize("law", ["isotropic_hardening", "chaboche"])
+def test_a_history_in_large_strain_has_derivatives(law: str, measure: Any) -> None:
+    """The strain is history, and of the deformation gradient alone: its other derivatives are zero."""
+    model = Model(examples.path(law), strain_measure=measure)
+    model.options.update({"atol": 1e-11, "rtol": 1e-12})
+    times, loads = np.linspace(0, 1, 4), np.array([[1, 0.3, 0], [0, -0.5, 0.2], [0.1, 0, -0.4]])
+    history = {"deformation_gradient": np.eye(3) + 0.02 * times[:, None, None] * loads}
+
+    def run(modulus: float) -> Any:
+        return drive(model, times, history, parameters={"E": modulus}, derivatives=["E"])
+
+    results, above, below = (run(modulus) for modulus in (200e3, 200e3 + 100, 200e3 - 100))
+    for name in ("pk1_stress", "strain", "equivalent_plastic_strain"):
+        expected = (above[name] - below[name]) / 200
+        size = max(float(abs(expected).max()), 1e-12)
+        found = np.reshape(results.derivative(name, "E"), expected.shape)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * size, err_msg=name)
+    slope = results.gradient({"pk1_stress": np.ones_like(results["pk1_stress"])})["E"]
+    assert slope == pytest.approx(results.derivative("pk1_stress", "E").sum(), rel=1e-9)
