@@ -227,6 +227,8 @@ def require_host(value: Any, label: Label) -> None:
 
 
 def _as_array(value: Any, label: Label, dtype: str) -> Array:
+    if value is None:
+        raise label.refuse("is None; expected numbers", lib.NEML2_ERROR_DTYPE)
     try:
         if isinstance(value, (int, float, list, tuple)):
             array = np.asarray(value)

@@ -63,12 +63,12 @@ def names_of(name: str, value: Any) -> set[str]:
     return set(names)
 
 
-def file_name(name: str, value: Any) -> str:
-    """Return the path of a file as a text; FatalError if it is not a path."""
+def file_name(name: str, value: Any, what: str = "file") -> str:
+    """Return the path of a file or folder as a text; FatalError if it is not a path."""
     try:
         text = os.fsdecode(value)
     except TypeError:
-        raise wrong(name, f"must be the path of a file; got {value!r}") from None
+        raise wrong(name, f"must be the path of a {what}; got {value!r}") from None
     if not text or "\0" in text:
-        raise wrong(name, f"must be the path of a file; got {text!r}")
+        raise wrong(name, f"must be the path of a {what}; got {text!r}")
     return text

@@ -250,8 +250,6 @@ def as_array(value: Any, label: Label) -> Array:
             "drive(), tension() or uniaxial(); or without gradients, tensor.detach()",
             lib.NEML2_ERROR_UNSUPPORTED,
         )
-    if value is None:
-        raise label.refuse("is None; expected numbers", lib.NEML2_ERROR_DTYPE)
     return host_array(value, label, "float64")
 
 

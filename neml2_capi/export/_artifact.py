@@ -15,7 +15,6 @@ from torch.utils._pytree import tree_leaves
 
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.outside import require_outside
 from neml2_capi.artifact.bounds import Interval
 from neml2_capi.artifact.bounds import write as write_bounds
 from neml2_capi.export._agreement import agree, beside, rounding_of, some_values
@@ -54,7 +53,6 @@ class Artifact:
     def __init__(
         self, folder: Path, dtype: str, target: str, kernels: str, progress: bool | None = None
     ) -> None:
-        require_outside(folder)
         self._final = folder
         self._target = target
         self._kernels = kernels

@@ -17,6 +17,7 @@ from neml2_capi.export._artifact import Artifact, envelope
 from neml2_capi.export._forward import forward_segment
 from neml2_capi.export._implicit import ImplicitSegment
 from neml2_capi.export._law import Law
+from neml2_capi.export._settings import place_of, require_choices, solver_config
 from neml2_capi.export._variables import (
     Declarations,
     Parameter,
@@ -26,6 +27,7 @@ from neml2_capi.export._variables import (
     requested,
     require_different_names,
 )
+from neml2_capi.export.targets import require_target
 from neml2_capi.model import Model
 
 
@@ -138,31 +140,21 @@ def model(
     Raises
     ------
     FatalError
-        `path` is inside the installed package, a declaration is not understood, the law returns
-        something else than declared, changes its arguments, torch cannot trace it, or with
-        kernels="only" it has no kernel; the line of the law is named. Nothing is written then.
+        `path` is inside the installed package or cannot be written, a declaration or a setting is
+        not understood, a parameter is no finite number, the law returns something else than
+        declared, changes its arguments, torch cannot trace it, or with kernels="only" it has no
+        kernel; the line of the law is named. Nothing is written then.
     """
-    promoted_parameters = promoted(parameters)
-    folder = Path(path)
+    folder = place_of(path)
+    require_choices(predictor, dtype, kernels)
+    require_target(target)
+    solver = solver_config(atol, rtol, miters)
+    promoted_parameters = promoted(parameters, dtype)
     implicit = unknowns is not None or givens is not None
     if implicit == (inputs is not None or outputs is not None):
         raise FatalError(
             "declare inputs and outputs for a law, or unknowns and givens for a residual",
             lib.NEML2_ERROR_ARGUMENT,
-        )
-    if predictor not in (None, "history"):
-        raise FatalError(
-            f"there is no predictor {predictor!r}; choose 'history' or None",
-            lib.NEML2_ERROR_ARGUMENT,
-        )
-    if dtype not in ("float64", "float32"):
-        raise FatalError(
-            f"the element type of a model is 'float64' or 'float32', not {dtype!r}",
-            lib.NEML2_ERROR_DTYPE,
-        )
-    if kernels not in ("auto", "only", "no"):
-        raise FatalError(
-            f"kernels are 'auto', 'only' or 'no', not {kernels!r}", lib.NEML2_ERROR_ARGUMENT
         )
     taken = declared("givens" if implicit else "inputs", givens if implicit else inputs)
     made = declared("unknowns" if implicit else "outputs", unknowns if implicit else outputs)
@@ -184,17 +176,7 @@ def model(
             )
         metadata = envelope(taken, made, segment, promoted_parameters, (by_input, by_parameter))
         if implicit:
-            metadata["solver_config"] = {
-                "atol": atol,
-                "rtol": rtol,
-                "miters": miters,
-                "substep_del_tol": 1e-6,
-                "ls_type": "BACKTRACKING",
-                "ls_max_iters": 1,
-                "ls_cutback": 2.0,
-                "ls_c": 1e-3,
-                "solver_kind": "direct",
-            }
+            metadata["solver_config"] = solver
         artifact.write(metadata, limits)
     _try_at_rest(folder, dtype)
     return folder

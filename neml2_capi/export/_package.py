@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import json
+import operator
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ import torch
 
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.outside import require_outside
 from neml2_capi.export._adjoint import export_adjoint
 from neml2_capi.export._compile import TRACED_POINTS, compile_program, export
 from neml2_capi.export._linear_algebra import SmallMatrices
+from neml2_capi.export._settings import place_of
+from neml2_capi.export.targets import require_target
 
 #: The key of a package's metadata under which the library reads them.
 EXPORTER_NOTES = "NEML2_CAPI_EXPORT"
@@ -70,16 +72,17 @@ def package(
     Raises
     ------
     FatalError
-        `path` does not end in .pt2 or is inside the installed package, an example is no CPU tensor
-        or has no such axis, or torch cannot export the module; torch says why.
+        `path` does not end in .pt2, is inside the installed package or cannot be written, there is
+        no such target, an example is no CPU tensor or has no such axis, or torch cannot export the
+        module; torch says why.
     """
-    path = Path(path)
+    path = place_of(path, "file")
     if path.suffix != ".pt2":
         raise FatalError(
             f"a package is a file NAME.pt2, not {path.name!r}", lib.NEML2_ERROR_ARGUMENT, str(path)
         )
-    require_outside(path)
-    inputs = tuple(example_inputs)
+    require_target(target)
+    inputs = _inputs(example_inputs)
     axes = _batch_axes(inputs, dynamic_batch)
     examples = tuple(map(_example, inputs, axes))
     with SmallMatrices():
@@ -128,17 +131,37 @@ def _argument_names(module: Any) -> list[str]:
     return [parameter.name for parameter in parameters if parameter.kind in named]
 
 
-def _batch_axes(inputs: Sequence[Any], dynamic: bool | Sequence[int | None]) -> list[int | None]:
-    """The batch axis of each input."""
+def _inputs(examples: Any) -> tuple[Any, ...]:
+    """The positional arguments; a tensor is one of them, not several."""
+    if isinstance(examples, torch.Tensor) or not isinstance(examples, Iterable):
+        raise FatalError(
+            f"example_inputs must be a sequence of tensors, such as (x,); got {examples!r:.80}",
+            lib.NEML2_ERROR_ARGUMENT,
+            "example_inputs",
+        )
+    inputs = tuple(examples)
     for index, value in enumerate(inputs):
         if not isinstance(value, torch.Tensor) or value.device.type != "cpu":
             raise FatalError(
                 f"example input {index} must be a torch.Tensor on the CPU; got {value!r:.80}",
                 lib.NEML2_ERROR_ARGUMENT,
             )
+    return inputs
+
+
+def _batch_axes(inputs: Sequence[Any], dynamic: bool | Sequence[int | None]) -> list[int | None]:
+    """The batch axis of each input."""
     if isinstance(dynamic, bool):
         return [0 if dynamic else None for _ in inputs]
-    axes = list(dynamic)
+    try:
+        axes = [None if axis is None else _axis(axis) for axis in dynamic]
+    except TypeError:
+        raise FatalError(
+            "dynamic_batch is True, False or the axis of each input, such as (0, None); got "
+            f"{dynamic!r}",
+            lib.NEML2_ERROR_ARGUMENT,
+            "dynamic_batch",
+        ) from None
     if len(axes) != len(inputs):
         raise FatalError(
             f"dynamic_batch has {len(axes)} axes for {len(inputs)} example inputs; "
@@ -146,6 +169,13 @@ def _batch_axes(inputs: Sequence[Any], dynamic: bool | Sequence[int | None]) -> 
             lib.NEML2_ERROR_ARGUMENT,
         )
     return axes
+
+
+def _axis(axis: Any) -> int:
+    """A whole number; TypeError if it is none."""
+    if isinstance(axis, bool):
+        raise TypeError
+    return operator.index(axis)
 
 
 def _example(value: Any, axis: int | None) -> Any:

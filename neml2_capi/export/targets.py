@@ -13,16 +13,7 @@ _VECTORS = {"default": 1, "avx2": 256, "avx512": 512}
 
 
 def inductor_options(target: str) -> dict[str, Any]:
-    """What tells Inductor to compile for `target`, as `neml2-capi compile --target` does.
-
-    FatalError for a name that is not in `TARGETS`.
-    """
-    if target not in TARGETS:
-        raise FatalError(
-            f"there is no target {target!r}; choose one of {', '.join(TARGETS)}",
-            lib.NEML2_ERROR_ARGUMENT,
-            target,
-        )
+    """What tells Inductor to compile for `target`, as `neml2-capi compile --target` does."""
     environment = TARGETS[target]
     if not environment:
         return {}
@@ -30,3 +21,13 @@ def inductor_options(target: str) -> dict[str, Any]:
         "cpp.march": environment["TORCHINDUCTOR_CPP_MARCH"],
         "cpp.simdlen": _VECTORS[environment["ATEN_CPU_CAPABILITY"]],
     }
+
+
+def require_target(target: str) -> None:
+    """FatalError unless there is a target of that name."""
+    if target not in list(TARGETS):
+        raise FatalError(
+            f"there is no target {target!r}; choose one of {', '.join(TARGETS)}",
+            lib.NEML2_ERROR_ARGUMENT,
+            "target",
+        )
