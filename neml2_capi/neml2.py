@@ -241,7 +241,7 @@ class AOTIModel(torch.nn.Module):  # type: ignore[misc]
         """The torch tensor of an input, (*B, *sub_batch_shape, *base_shape)."""
         typed = isinstance(value, types.TensorWrapper)
         tensor = value.data if typed else value
-        if not isinstance(tensor, torch.Tensor):
+        if not isinstance(tensor, torch.Tensor) or (typed and not _is_of(variable, value)):
             raise TypeError(
                 f"{_TYPE}: input {variable.name!r} is a {type(value).__name__}, and must be a "
                 f"{variable.type} or a torch.Tensor"
@@ -253,7 +253,8 @@ class AOTIModel(torch.nn.Module):  # type: ignore[misc]
                 f"artifact was loaded for {wanted} on {self.model.device}: give it .to(device="
                 f"{str(self.model.device)!r}, dtype={wanted})"
             )
-        return _with_sites(variable, tensor, value.sub_batch_ndim) if typed else tensor
+        given = value.sub_batch_ndim if typed else len(variable.sub_batch_shape)
+        return _with_sites(variable, tensor, given)
 
     # --------------------------------------------------------------------------------------------
     # Derivatives and parameters, by the model: torch tensors by name
@@ -274,8 +275,21 @@ class AOTIModel(torch.nn.Module):  # type: ignore[misc]
             Its qualified name, or the last component if that is unique.
         value : typed or torch tensor
             The new value, (*B, *base_shape).
+
+        Raises
+        ------
+        TypeError
+            The value is of another type.
+        FatalError
+            There is no such parameter, or the value does not fit.
         """
         typed = isinstance(value, types.TensorWrapper)
+        parameter = self.model.parameters[self.model.parameters.resolve(name)]
+        if typed and not _is_of(parameter, value):
+            raise TypeError(
+                f"{_TYPE}: parameter {name!r} has the shape {parameter.base_shape}, and a "
+                f"{type(value).__name__} has {tuple(value.BASE_SHAPE)}"
+            )
         self.model.set_parameter(name, value.data if typed else value)
 
     def extra_repr(self) -> str:
@@ -320,16 +334,30 @@ def _classes(variables: Variables) -> dict[str, Any]:
     return classes
 
 
+def _is_of(variable: Variable, value: Any) -> bool:
+    """Whether a typed tensor is of the type of a variable; of its shape, if it has no such type."""
+    kind = getattr(types, variable.type, None)
+    if isinstance(kind, type) and issubclass(kind, types.TensorWrapper):
+        return isinstance(value, kind)
+    return tuple(value.BASE_SHAPE) == variable.base_shape
+
+
 def _with_sites(variable: Variable, tensor: Any, given: int) -> Any:
     """A tensor with `given` sub-batch axes, broadcast to the variable's."""
     sites, base = variable.sub_batch_shape, len(variable.base_shape)
-    if given == len(sites):
-        return tensor
-    if given:
+    if given not in (0, len(sites)):
         raise ValueError(
             f"{_TYPE}: input {variable.name!r} has {given} sub-batch axes, and was compiled with "
             f"{len(sites)}: {tuple(sites)}"
         )
+    point = variable.point_shape if given else variable.base_shape
+    if tuple(tensor.shape[max(tensor.ndim - len(point), 0) :]) != point:
+        raise TypeError(
+            f"{_TYPE}: input {variable.name!r} has the shape {tuple(tensor.shape)}; expected batch "
+            f"axes and then {point}, of a {variable.type}{f' at {sites} sites' if given else ''}"
+        )
+    if given or not sites:
+        return tensor
     batch = tensor.ndim - base
     tensor = tensor.reshape(tensor.shape[:batch] + (1,) * len(sites) + tensor.shape[batch:])
     return tensor.expand(tensor.shape[:batch] + sites + variable.base_shape)

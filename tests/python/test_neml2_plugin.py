@@ -201,6 +201,49 @@ def test_an_input_that_does_not_fit_is_a_type_error(neml2: Any, elasticity: Any)
         elasticity(strain, v={})
 
 
+def test_a_type_of_neml2_is_that_of_the_input(neml2: Any, elasticity: Any, grains: Any) -> None:
+    """A Scalar was repeated for all components and sites, and six of them passed as a SR2."""
+    types, strain = neml2.types, torch.tensor(STRAIN)
+    wrong = [types.Scalar(strain[0, 0]), types.Scalar(strain), types.Vec(strain[:, :3])]
+    for model in (elasticity, grains):
+        for value in wrong:
+            name = type(value).__name__
+            with pytest.raises(TypeError, match=f"'strain' is a {name}, and must be a SR2 or"):
+                model(value)
+        for shape in ((), (3,), (6, 3)):
+            with pytest.raises(TypeError, match=r"'strain' has the shape .*; expected batch axes"):
+                model(torch.zeros(shape).double())
+        with pytest.raises(TypeError, match=r"'strain' has the shape \(3,\).* \(6,\), of a SR2"):
+            model(types.SR2(strain[0, :3]))
+    with pytest.raises(TypeError, match=r"then \(5, 6\), of a SR2 at \(5,\) sites"):
+        grains(strain)
+
+
+def test_vectors_of_other_types_are_refused(neml2: Any, plugin: Any, artifacts: Artifacts) -> None:
+    """All of them have three components."""
+    model, types = plugin.AOTIModel(artifacts["crystal"]), neml2.types
+    zeros = {n: kind(torch.zeros(kind.BASE_SHAPE).double()) for n, kind in model.input_spec.items()}
+    assert (model.input_spec["vorticity"], model.input_spec["orientation~1"]) == (
+        types.WR2,
+        types.MRP,
+    )
+    for name, kind in (("vorticity", types.Vec), ("vorticity", types.MRP)):
+        zeros[name] = kind(torch.zeros(3).double())
+        with pytest.raises(TypeError, match=f"'{name}' is a {kind.__name__}, and must be a WR2"):
+            model(*zeros.values())
+
+
+def test_a_type_of_neml2_is_that_of_the_parameter(
+    neml2: Any, plugin: Any, artifacts: Artifacts
+) -> None:
+    """A Vec was three values, one for each point."""
+    model = plugin.AOTIModel(artifacts["elasticity_parameters"])
+    with pytest.raises(TypeError, match=r"'E' has the shape \(\), and a Vec has \(3,\)"):
+        model.set_parameter("E", neml2.types.Vec(torch.ones(3).double()))
+    model.set_parameter("E", neml2.types.Scalar(torch.ones(3).double()))
+    assert model.named_parameters()["elasticity.E"].shape == (3,)
+
+
 def test_no_convergence_is_the_error_of_both(neml2: Any, plugin: Any) -> None:
     model = plugin.AOTIModel(PREBUILT / "viscoplastic")
     model.model.options["miters"] = 2
