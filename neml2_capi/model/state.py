@@ -52,7 +52,8 @@ class State:
                 raise unknown_name("initial value", name, [*dict.fromkeys(known)])
             self._values |= {key: _initial(name, value, self._values[key]) for key in older}
         self._values = {name: _frozen(value) for name, value in self._values.items()}
-        self._forces: dict[str, Any] = {}
+        # What inputs() was given for the step that follows; None if it was not called.
+        self._forces: dict[str, Any] | None = None
 
     def inputs(self, forces: Mapping[str, Any] | None = None, **named: Any) -> dict[str, Any]:
         """All inputs of the step that follows.
@@ -109,14 +110,21 @@ class State:
         ------
         FatalError
             An output that becomes history is missing or is no value of it, or inputs() was not
-            called. Nothing changed.
+            called since the last step. Nothing changed.
         """
         check_mapping("outputs", outputs)
+        forces = self._forces
+        if forces is None:
+            raise FatalError(
+                "inputs() was not called since the last step: call it for each step, and advance() "
+                "once, at its end",
+                lib.NEML2_ERROR_MISSING,
+            )
         values, batches = {}, []
         for history in self._carried:
             name = history.output or history.current or ""
             newer = f"{name}~{history.age - 1}"
-            source = outputs if history.output else self._forces
+            source = outputs if history.output else forces
             if history.age > 1:
                 values[history.input] = self._values[newer]
             elif name in source:
@@ -132,7 +140,7 @@ class State:
                     name,
                 )
         common_batch(batches)
-        self._values = values
+        self._values, self._forces = values, None
 
     def arrays(self) -> dict[str, Array]:
         """All values by the names of the inputs of the next step, "stress~1".

@@ -79,6 +79,7 @@ def test_nothing_that_is_given_or_taken_is_shared(model: Model) -> None:
     state.advance({**outputs, "stress": rows})
     rows[0][0] = 9.0
     assert state["stress"][0][0] == 0.0
+    state.inputs(strain=DIRECTION, t=3.0)
     state.advance({**outputs, "stress": expected})
     for array in (state["stress"], state.inputs(strain=DIRECTION, t=2.0)["stress~1"]):
         with pytest.raises(ValueError, match="read-only"):
@@ -135,13 +136,28 @@ def test_nothing_advances_without_its_inputs(model: Model) -> None:
     assert not state["stress"].any()
 
 
+def test_a_step_becomes_history_once(model: Model) -> None:
+    """A second time moved older values on, and copied the newest."""
+    state = model.state()
+    outputs = model.forward(state.inputs(strain=DIRECTION, t=1.0))
+    trial = state.copy()
+    state.advance(outputs)
+    before = state.arrays()
+    for late in (state, state.copy(), model.state()):
+        with pytest.raises(FatalError, match=r"inputs\(\) was not called since the last step"):
+            late.advance(outputs)
+    assert all(state.arrays()[name] is value for name, value in before.items())
+    trial.advance(outputs)
+    state.advance(model.forward(state.inputs(strain=DIRECTION, t=2.0)))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"stress": np.zeros((3, 5))}, r"output 'stress' has the shape \(3, 5\); expected batch"),
         ({"stress": np.zeros((2, 6))}, r"output 'stress' has the batch \(2,\), which does not"),
         ({"stress": "none"}, "output 'stress' has the element type"),
-        ({"stress": None}, "output 'stress' has the element type"),
+        ({"stress": None}, "output 'stress' is None; expected numbers"),
         ({"X1": np.zeros((3, 6), complex)}, r"output 'X1' .* pass its real part"),
         (
             {"X1": np.ma.masked_array(np.zeros((3, 6)), True)},
