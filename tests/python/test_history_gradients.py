@@ -501,7 +501,7 @@ def test_a_cotangent_that_is_no_number_is_named() -> None:
 @pytest.mark.parametrize("measure", ["logarithmic", "green_lagrange", "corotational"])
 @pytest.mark.parametrize("law", ["isotropic_hardening", "chaboche"])
 def test_a_history_in_large_strain_has_derivatives(law: str, measure: Any) -> None:
-    """The strain is history, and of the deformation gradient alone: its other derivatives are zero."""
+    """The strain is of the deformation gradient alone: its other derivatives are zero."""
     model = Model(examples.path(law), strain_measure=measure)
     model.options.update({"atol": 1e-11, "rtol": 1e-12})
     times, loads = np.linspace(0, 1, 4), np.array([[1, 0.3, 0], [0, -0.5, 0.2], [0.1, 0, -0.4]])

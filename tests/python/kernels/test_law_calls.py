@@ -28,7 +28,7 @@ STRAIN = np.random.default_rng(1).standard_normal((5, 6))
 
 
 def of_strain(law: Any, parameters: Any = None) -> Law:
-    groups = declared("inputs", {"strain": "SR2"}), promoted(parameters)
+    groups = declared("inputs", {"strain": "SR2"}), promoted(parameters, "float64")
     return Law(law, groups, declared("outputs", {"stress": "SR2"}))
 
 
