@@ -27,6 +27,13 @@ from neml2_capi._ffi.views import (
 # The devices of DLPack whose memory the processor reads: CPU, CUDA host, ROCm host, CUDA managed.
 _HOST = (1, 3, 11, 13)
 
+#: What becomes of a compiled law if torch looks for what is computed, without values.
+NO_TRACE = (
+    "torch.export and other traces cannot look into a compiled law. Export the rest of the "
+    "network, and take the law's artifact itself, which runs without torch; torch.compile ends its "
+    "graphs at the law"
+)
+
 _VOID = ffi.typeof("void *")
 
 
@@ -349,6 +356,8 @@ def _wrap_torch(out: Any, tensor: Any, label: Label) -> Any:
         data, strides = ffi.cast(_VOID, tensor.data_ptr()), tensor.stride()
     except RuntimeError as error:
         raise label.refuse(f"has no plain memory: {error}", lib.NEML2_ERROR_UNSUPPORTED) from error
+    if not data and tensor.numel():
+        raise label.refuse(f"has no memory: {NO_TRACE}", lib.NEML2_ERROR_UNSUPPORTED)
     status = lib.neml2_tensor_wrap(
         out, data, code, tensor.dim(), tensor.shape, strides, ffi.NULL, ffi.NULL
     )

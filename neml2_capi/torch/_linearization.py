@@ -12,6 +12,7 @@ import torch
 
 from neml2_capi._ffi.errors import ConvergenceError, FatalError
 from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.tensor import NO_TRACE
 from neml2_capi.model import Model
 from neml2_capi.torch._calls import Binding, Calls, Result
 from neml2_capi.torch._device_calls import DeviceCalls, Unseen
@@ -291,6 +292,8 @@ class Plan:
             tensors = [t if shape is None else t.expand(shape) for t, shape in pairs]
         read = [_plain(tensor) for tensor in (*tensors, *others)]
         addresses = [tensor.data_ptr() for tensor in read]
+        if 0 in addresses and any(t.numel() and not t.data_ptr() for t in read):
+            raise FatalError(f"a tensor has no memory: {NO_TRACE}", lib.NEML2_ERROR_UNSUPPORTED)
         if isinstance(calls, DeviceCalls):
             goes_on = self.model.goes_on
             call, results = calls.begin(addresses, read[0], marks=goes_on)

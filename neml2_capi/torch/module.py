@@ -14,7 +14,7 @@ from neml2_capi._ffi import on_device
 from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.labels import listed
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import require_dense
+from neml2_capi._ffi.tensor import NO_TRACE, host_array, require_dense
 from neml2_capi._ffi.variables import variable_of
 from neml2_capi.model import Model as _Model
 from neml2_capi.model.evaluation import check_mapping
@@ -282,7 +282,12 @@ class Module(torch.nn.Module):  # type: ignore[misc]
 # torch.compiler.disable() would import the compiler here; torch itself takes this.
 @torch._disable_dynamo  # type: ignore[untyped-decorator]
 def _apart(module: Module, named: Mapping[str, Any]) -> Any:
-    """Evaluate a module without a look into it by torch.compile, whose graphs end here."""
+    """Evaluate a module without a look into it by torch.compile, whose graphs end here.
+
+    FatalError if torch still looks for what is computed: it exports.
+    """
+    if torch.compiler.is_compiling():
+        raise FatalError(NO_TRACE, lib.NEML2_ERROR_UNSUPPORTED)
     return module.forward(named)
 
 
@@ -291,14 +296,15 @@ def _stored(value: Any) -> Any:
     return value if isinstance(value, torch.Tensor) else torch.as_tensor(value, device="cpu")
 
 
-def _copied(value: Any, dtype: Any) -> Any:
+def _copied(slot: Slot, value: Any) -> Any:
     """A copy, since backward may read it again, on the host if no device has the value."""
+    if isinstance(value, np.ndarray | np.generic):
+        dtype = str(slot.dtype).removeprefix("torch.")
+        return torch.from_numpy(np.array(host_array(value, slot.label, dtype), order="C"))
     if not isinstance(value, (int, float, list, tuple)):
-        on_host = isinstance(value, np.ndarray | np.generic)
-        return torch.asarray(value, copy=True, device="cpu" if on_host else None)
-    if np.asarray(value).dtype.kind == "b":  # which is not the number 1
-        dtype = torch.bool
-    return torch.tensor(value, dtype=dtype, device="cpu")
+        return torch.asarray(value, copy=True)
+    truth = np.asarray(value).dtype.kind == "b"  # which is not the number 1
+    return torch.tensor(value, dtype=torch.bool if truth else slot.dtype, device="cpu")
 
 
 def _tensor(slot: Slot, value: Any, text_device: str = "") -> Any:
@@ -313,7 +319,7 @@ def _tensor(slot: Slot, value: Any, text_device: str = "") -> Any:
         )
     if not isinstance(value, torch.Tensor):
         try:
-            value = _copied(value, slot.dtype)
+            value = _copied(slot, value)
         except (TypeError, ValueError, RuntimeError) as error:
             raise slot.label.refuse(
                 f"cannot be made a tensor, from a {type(value).__name__}: {error}",

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 from modules import Artifacts, Base, inputs_of, module_of  # noqa: E402
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 
 from neml2_capi import FatalError, Model, examples, experiments  # noqa: E402
 from neml2_capi import torch as capi_torch  # noqa: E402
+
+Tensor: Any = torch.Tensor
 
 
 class _Scaled(Base):  # type: ignore[misc]
@@ -70,3 +75,72 @@ def test_truth_is_no_number(artifacts: Artifacts, value: Any) -> None:
         module(strain=value)
     with pytest.raises(FatalError, match=r"must be torch\.float64; got torch\.bool"):
         module["E"] = value
+
+
+def test_a_read_only_array_is_copied_without_a_word(artifacts: Artifacts) -> None:
+    """Torch warned of the arrays of a State, which nobody can write."""
+    module = capi_torch.Module(artifacts["isotropic_hardening"])
+    state = module.model.state()
+    given = {"strain": torch.full((6,), 1e-3).double(), "t": torch.ones(()).double()}
+    torch.set_warn_always(True)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            outputs = module(state.inputs(given))
+    finally:
+        torch.set_warn_always(False)
+    assert outputs["stress"].shape == (6,)
+
+
+def test_an_array_is_read_as_by_a_model(artifacts: Artifacts) -> None:
+    """What is behind a mask was computed with, and a reversed array was refused."""
+    module = capi_torch.Module(artifacts["elasticity_parameters"])
+    strain = 1e-3 * np.arange(6.0)
+    with pytest.raises(FatalError, match="'strain' is masked: fill it first"):
+        module(strain=np.ma.masked_array(strain, strain == 0.0))
+    stress = module(strain=strain[::-1])["stress"]
+    np.testing.assert_array_equal(stress.detach(), module.model(strain=strain[::-1])["stress"])
+
+
+class _Wrapper(Tensor):  # type: ignore[misc]
+    """A tensor without memory of its own, as those of libraries that distribute them."""
+
+    @staticmethod
+    def __new__(cls, whole: Any) -> Any:
+        return Tensor._make_wrapper_subclass(cls, whole.shape, dtype=whole.dtype)
+
+    @classmethod
+    def __torch_dispatch__(cls, function: Any, *_: Any) -> Any:
+        raise NotImplementedError(function)
+
+
+def _exported(network: Any, strain: Any) -> Any:
+    return torch.export.export(network, (strain,))
+
+
+def _wrapped(network: Any, strain: Any) -> Any:
+    return network.law(strain=_Wrapper(strain))
+
+
+def _faked(network: Any, strain: Any) -> Any:
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        return network.law(strain=mode.from_tensor(strain))
+
+
+def _faked_for_a_model(network: Any, strain: Any) -> Any:
+    with FakeTensorMode() as mode:
+        return network.law.model.forward({"strain": mode.from_tensor(strain)})
+
+
+@pytest.mark.parametrize("trace", [_exported, _wrapped, _faked, _faked_for_a_model])
+@pytest.mark.filterwarnings("ignore:Accessing the data pointer")
+def test_a_trace_without_values_is_refused(artifacts: Artifacts, trace: Any) -> None:
+    """torch.export called the law without an end, and a tensor without memory ended the process."""
+    law = capi_torch.Module(artifacts["elasticity_parameters"], parameters=[])
+    strain = torch.full((3, 6), 1e-3, dtype=torch.float64)
+    network = _Scaled(law, {}).requires_grad_(False)
+    with pytest.raises(FatalError, match=r"torch\.export and .*; torch\.compile ends its graphs"):
+        trace(network, strain)
+    assert network(strain).shape == (3, 6)
+    none = torch.empty((0, 6), dtype=torch.float64)
+    assert network(none).shape == (0, 6)
