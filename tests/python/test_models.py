@@ -42,9 +42,9 @@ def sources(folder: Path) -> Mapping[str, bytes]:
     for path in sorted(folder.rglob("*")):
         if path.suffix == ".pt2":
             with zipfile.ZipFile(path) as package:
-                for entry in package.namelist():
-                    if entry.endswith(".wrapper.cpp"):
-                        found[f"{path.relative_to(folder)}:{entry}"] = package.read(entry)
+                # Its name is a digest of the machine's settings, too.
+                (entry,) = (e for e in package.namelist() if e.endswith(".wrapper.cpp"))
+                found[str(path.relative_to(folder))] = package.read(entry)
         elif path.is_file():
             found[str(path.relative_to(folder))] = path.read_bytes()
     return found
