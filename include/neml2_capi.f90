@@ -1418,7 +1418,7 @@ contains
                points, room, outcome)
     step = 0
     if (present(step_stride)) step = step_stride
-    ! What can be refused is refused before the binding before is replaced.
+    ! Refuses all that it can before it replaces the binding.
     if (outcome == neml2_ok .and. step < 0) &
       outcome = raised(neml2_error_shape, known, "The step stride of "//role_name(role)//" '"//known &
                        //"' must be 0 or more; got "//decimal(step)//".")

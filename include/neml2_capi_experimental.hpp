@@ -153,7 +153,7 @@ inline void use_stream(int32_t index, void* stream) { detail::checked(neml2_stre
 
 namespace detail {
 
-/* What a call knows of its arrays. */
+/* Access to what a call knows of its arrays. */
 struct Experimental {
   template <class Bind>
   static void bind_input_derivative(Call& call, const std::string& input, int32_t kind, const std::string& variable,

@@ -19,7 +19,7 @@
 
 namespace neml2_capi::model {
 
-// What a source asked for around the law of an artifact, in the words of Python's Model(); empty: nothing.
+// Layers that a source asked for around the law of an artifact, in the words of Python's Model(). Empty: none.
 struct Views {
   bool material_axes = false;
   std::string hypothesis, strain_measure, stress_measure;

@@ -23,8 +23,8 @@ class View final : public Route {
   void run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace& workspace,
            Tally& tally) const override;
 
-  // How a derivative follows: of_law[made] law of_input[taken] + direct[made]; -1: there is no such factor. With none of
-  // them it is zero, by the law's variable at a position.
+  // Factors of a derivative: of_law[made] law of_input[taken] + direct[made]; -1: there is no such factor. Without `law`
+  // and `direct` it is zero, and by the law's variable at `position`.
   struct Rule {
     std::int64_t law, made, taken;
     bool direct = false;

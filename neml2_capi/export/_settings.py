@@ -1,5 +1,5 @@
-"""What a model is exported with beside its law: its place, its choices and the settings of Newton's
-method, checked before anything is traced.
+"""Checks of all that an export is given beside the law: the path, choices, and settings of Newton's
+method. They come before anything is traced.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ _VECTORS = {"default": 1, "avx2": 256, "avx512": 512}
 
 
 def inductor_options(target: str) -> dict[str, Any]:
-    """What tells Inductor to compile for `target`, as `neml2-capi compile --target` does."""
+    """Options by which Inductor compiles for `target`, as `neml2-capi compile --target` does."""
     environment = TARGETS[target]
     if not environment:
         return {}

@@ -24,7 +24,7 @@ class View(NamedTuple):
 
     @property
     def of_state(self) -> str:
-        """What the state of points depends on: "material_axes, hypothesis plane_stress"."""
+        """Views that the state of points depends on: "material_axes, hypothesis plane_stress"."""
         return ", ".join(
             word
             for word, is_there in (

@@ -52,7 +52,7 @@ class State:
                 raise unknown_name("initial value", name, [*dict.fromkeys(known)])
             self._values |= {key: _initial(name, value, self._values[key]) for key in older}
         self._values = {name: _frozen(value) for name, value in self._values.items()}
-        # What inputs() was given for the step that follows; None if it was not called.
+        # Forces that inputs() was given for the step that follows; None if it was not called.
         self._forces: dict[str, Any] | None = None
 
     def inputs(self, forces: Mapping[str, Any] | None = None, **named: Any) -> dict[str, Any]:

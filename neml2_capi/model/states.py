@@ -137,7 +137,7 @@ class States(Described):
         return state, int(told["step"]), float(told["time"])
 
     def _identity(self) -> dict[str, str]:
-        """What a file tells of this model: a state is of one artifact, as it was opened."""
+        """Entries of a file by which a state belongs to one artifact, as it was opened."""
         views = self._source.view.of_state
         return {"artifact": self.checksum, **({"views": views} if views else {})}
 

@@ -99,7 +99,7 @@ def test_a_shape_is_that_of_a_point(tmp_path: Path, shape: Any) -> None:
 
 @pytest.mark.parametrize("shape", [(np.int64(6),), np.array([6]), torch.Size([6])])
 def test_a_shape_is_whole_numbers_of_any_kind(tmp_path: Path, shape: Any) -> None:
-    """Those of numpy could not be written."""
+    """Whole numbers of numpy could not be written."""
     made = Model(exported(tmp_path, 1.0, inputs={"strain": shape}, outputs={"stress": shape}))
     assert made.inputs[0].base_shape == (6,)
 

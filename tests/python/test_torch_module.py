@@ -103,7 +103,7 @@ def test_an_array_is_read_as_by_a_model(artifacts: Artifacts) -> None:
 
 
 class _Wrapper(Tensor):  # type: ignore[misc]
-    """A tensor without memory of its own, as those of libraries that distribute them."""
+    """A tensor without memory of its own, as libraries of distributed tensors have them."""
 
     @staticmethod
     def __new__(cls, whole: Any) -> Any:
