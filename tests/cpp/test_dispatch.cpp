@@ -2,6 +2,7 @@
 //   test_dispatch PROVIDER [DISPATCHES]
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <cstdio>
@@ -38,10 +39,16 @@ std::shared_ptr<Model> load(const char* name) {
   return Model::load(artifact::read_metadata(join(folder, "/", name), "cpu", "float64"), {graph::Runtime::builtin});
 }
 
+using Pair = std::array<std::shared_ptr<Model>, 2>;
+
+Pair load_two(const char* name) { return {load(name), load(name)}; }
+
+std::shared_ptr<const Dispatch> spread(const Pair& models, std::int64_t first_size, std::int64_t second_size) {
+  return std::make_shared<const Dispatch>(std::vector<Dispatch::Device>{
+      {"one", models[0], {first_size, 2 * first_size, 1.0}}, {"two", models[1], {second_size, 2 * second_size, 1.0}}});
+}
 std::shared_ptr<const Dispatch> spread(const char* name, std::int64_t first_size, std::int64_t second_size) {
-  return std::make_shared<const Dispatch>(
-      std::vector<Dispatch::Device>{{"one", load(name), {first_size, 2 * first_size, 1.0}},
-                                    {"two", load(name), {second_size, 2 * second_size, 1.0}}});
+  return spread(load_two(name), first_size, second_size);
 }
 
 // All that can be asked of a model for some points; adjoints are sums over all of them.
@@ -147,10 +154,11 @@ void two_devices_equal_one(const char* name, bool failing) {
   };
   spoil(expected);
   const Tally tally = evaluate(Routes(alone), expected);
+  const Pair models = load_two(name);
   expect((tally.worst() != NEML2_OK) == failing, "points fail where they should");
   for (std::int64_t size = 1; size <= points + 1; ++size)
     for (const std::int64_t other : {std::int64_t{1}, std::int64_t{5}, points + 1}) {
-      const auto dispatch = spread(name, size, other);
+      const auto dispatch = spread(models, size, other);
       for (int repeat = 0; repeat < 3; ++repeat) {
         Asked asked(*dispatch->primary(), points);
         spoil(asked);

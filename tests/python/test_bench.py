@@ -67,7 +67,7 @@ def test_the_program_of_the_benchmark_binds_what_it_reads(tmp_path: Path) -> Non
     np.testing.assert_allclose(stress[1, :3], expected, rtol=1e-12)
 
 
-@pytest.mark.full("it compiles a network")
+@pytest.mark.everything("it compiles networks for two minutes")
 def test_the_benchmark_of_packages_prints_two_tables_of_times() -> None:
     pytest.importorskip("torch")
     command = [sys.executable, str(ROOT / "benchmarks" / "packages.py"), "--quick"]
