@@ -142,25 +142,20 @@ class Block {
     for (std::int64_t b = 0; b < blocks && walk_.spread.count > 0; ++b)
       move(walk_.spread, {walk_.scratch, walk_.size, b});
     for (const Step& step : walk_.steps) {
-      const bool is_one_call = is_plain(step);
-      for (std::int64_t b = 0; b < blocks; ++b) {
-        const Scratch<T> scratch(walk_.scratch, walk_.size, b);
-        if (is_one_call)
-          scratch.call(step.run);
-        else
-          scratch.run_forward(step);
-      }
+      if (is_plain(step))
+        call_plain(step.run, blocks);
+      else
+        for (std::int64_t b = 0; b < blocks; ++b) Scratch<T>(walk_.scratch, walk_.size, b).run_forward(step);
     }
     for (std::int64_t b = 0; b < blocks && walk_.packed.count > 0; ++b)
       move(walk_.packed, {walk_.scratch, walk_.size, b});
     for (const Bound& output : walk_.outputs) {
-      Mask<T> found{};  // `bits` is in memory, where another function returned it
-      each_block(blocks, 6, output.components,
-                 [&found, size = walk_.size, from = scratch()[output.at]](std::int64_t b, std::int64_t,
-                                                                          std::int64_t components) {
-                   found |= bits_of<T>(from + b * size, components);
-                 });
-      bits |= found;
+      ZerosInLanes<T> zeros;  // `bits` is in memory, where another function returned it
+      each_block(
+          blocks, 6, output.components,
+          [&zeros, size = walk_.size, from = scratch()[output.at]](
+              std::int64_t b, std::int64_t, std::int64_t components) { zeros.add(from + b * size, components); });
+      bits |= zeros.bits();
     }
     if (any(non_finite_in<T>(bits))) return false;
     Scatter<T>::full(points_, blocks);
@@ -172,6 +167,15 @@ class Block {
   // Tells whether a step is one call of a kernel.
   [[gnu::always_inline]] static bool is_plain(const Step& step) {
     return step.run.kernel && !step.run.kernel->prepare && step.begin.count == 0 && step.passes == 1;
+  }
+
+  // Calls a kernel for so many blocks, whose lists of arrays are as far from each other as they are.
+  [[gnu::noinline]] void call_plain(const Run& run, std::int64_t blocks) {
+    const auto function = run.kernel->run;
+    const std::int64_t inputs = run.kernel->input_count, all = inputs + run.kernel->output_count,
+                       size = walk_.size * static_cast<std::int64_t>(sizeof(Lanes<T>) / sizeof(void*));
+    void* const* list = scratch().inputs(run);
+    for (std::int64_t b = 0; b < blocks; ++b, list += size) function(list, list + inputs, list[all]);
   }
 
   // A block that is not full, of values alone. False as run_explicit().

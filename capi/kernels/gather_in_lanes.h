@@ -48,17 +48,17 @@ class Gather {
   // Gathers so many full blocks, each into a scratch of its own, and returns their bits.
   [[gnu::always_inline]] Mask<T> full(const PointsInLanes<T>& points, std::int64_t blocks) {
     const std::int64_t size = points.walk.size;
-    Mask<T> bits{};
+    ZerosInLanes<T> zeros;
     for (const Bound& input : points.walk.inputs) {
       const T* const from = points.at(input.array);
       V* const to = points.scratch[input.at];
       if (input.array.stride != 0) {
         each_block(blocks, input.array.stride, input.components,
-                   [&bits, from, to, size](std::int64_t b, std::int64_t stride, std::int64_t components) {
+                   [&zeros, from, to, size](std::int64_t b, std::int64_t stride, std::int64_t components) {
                      V* const vectors = to + b * size;
                      rows_to_vectors<T>(from + b * width<T> * stride, stride, reinterpret_cast<T*>(vectors),
                                         components);
-                     bits |= bits_of<T>(vectors, components);
+                     zeros.add(vectors, components);
                    });
       } else if (is_first_) {
         for (std::int64_t b = 0; b < points.walk.blocks_in_turn; ++b) repeat(from, to + b * size, input.components);
@@ -66,7 +66,7 @@ class Gather {
       }
     }
     is_first_ = false;
-    return bits | of_all_;
+    return zeros.bits() | of_all_;
   }
 
   void end_first() { is_first_ = false; }

@@ -108,7 +108,7 @@ class Layout {
     std::vector<At> places;
   };
   static constexpr std::int64_t pointer = sizeof(void*);
-  static constexpr std::int64_t most_in_turn = 600, most_blocks = 8, most_bytes = 1 << 15;  // operations of each
+  static constexpr std::int64_t most_in_turn = 600, most_blocks = 16, most_bytes = 1 << 15;  // operations of each
 
   std::int64_t bytes() const { return functions_.lanes * functions_.real_size; }  // of a vector
 

@@ -58,6 +58,41 @@ template <class T>
   return bits;
 }
 
+// The same of many blocks, one after another: sums of products with zero. Each component has its own, so that no
+// addition waits for another of its block.
+template <class T>
+class ZerosInLanes {
+  using V = Lanes<T>;
+
+ public:
+  [[gnu::always_inline]] void add(const V* values, std::int64_t components) {
+    const auto join = [&](std::int64_t count) {
+#pragma GCC unroll 6
+      for (std::int64_t c = 0; c < count; ++c) sums_[c] = add_zero_times(values[c], sums_[c]);
+    };
+    if (components == 6)
+      join(6);
+    else
+      for (std::int64_t c = 0; c < components; ++c) sums_[0] = add_zero_times(values[c], sums_[0]);
+  }
+  Mask<T> bits() const {
+    const V sum = ((sums_[0] + sums_[1]) + (sums_[2] + sums_[3])) + (sums_[4] + sums_[5]);
+    return __builtin_bit_cast(Mask<T>, sum);
+  }
+
+ private:
+  // One operation if the instruction set has it.
+  [[gnu::always_inline]] static V add_zero_times(const V& x, const V& sum) {
+#if defined(__AVX2__)
+    return multiply_add(x, V{}, sum);
+#else
+    return sum + x * T(0);
+#endif
+  }
+
+  V sums_[6] = {};
+};
+
 template <class T>
 [[gnu::always_inline]] inline Mask<T> non_finite_in(const Mask<T>& bits) {
   return __builtin_bit_cast(Lanes<T>, bits) != T(0);

@@ -14,6 +14,7 @@ namespace neml2_capi::kernels::NML2_INSTRUCTION_SET {
 using lanes::NML2_INSTRUCTION_SET::absolute;
 using lanes::NML2_INSTRUCTION_SET::any;
 using lanes::NML2_INSTRUCTION_SET::Integer;
+using lanes::NML2_INSTRUCTION_SET::multiply_add;
 using lanes::NML2_INSTRUCTION_SET::vector_bytes;
 using lanes::NML2_INSTRUCTION_SET::VectorOf;
 
@@ -92,8 +93,31 @@ template <class Rows>
     _mm_storeu_pd(rows[l + 3] + c, _mm256_extractf128_pd(odd, 1));
   }
 }
+
+// Six numbers of each point, and nothing between the points: halves are joined before they are stored.
+[[gnu::always_inline]] inline void tensors_to_rows(const double* from, double* to) {
+  constexpr int lanes = width<double>;
+#pragma GCC unroll 2
+  for (int l = 0; l < lanes; l += 4, to += 24) {
+    __m256d even[3], odd[3];
+#pragma GCC unroll 3
+    for (int pair = 0; pair < 3; ++pair) {
+      const double* const first = from + 2 * pair * lanes + l;
+      const __m256d low = _mm256_loadu_pd(first), high = _mm256_loadu_pd(first + lanes);
+      even[pair] = _mm256_unpacklo_pd(low, high);
+      odd[pair] = _mm256_unpackhi_pd(low, high);
+    }
+    _mm256_storeu_pd(to, _mm256_permute2f128_pd(even[0], even[1], 0x20));
+    _mm256_storeu_pd(to + 4, _mm256_permute2f128_pd(even[2], odd[0], 0x20));
+    _mm256_storeu_pd(to + 8, _mm256_permute2f128_pd(odd[1], odd[2], 0x20));
+    _mm256_storeu_pd(to + 12, _mm256_permute2f128_pd(even[0], even[1], 0x31));
+    _mm256_storeu_pd(to + 16, _mm256_permute2f128_pd(even[2], odd[0], 0x31));
+    _mm256_storeu_pd(to + 20, _mm256_permute2f128_pd(odd[1], odd[2], 0x31));
+  }
+}
 #else
 inline constexpr bool has_pairs = false;
+[[gnu::always_inline]] inline void tensors_to_rows(const double*, double*) {}
 template <class Rows>
 void pair_to_vectors(const Rows&, std::int64_t, double*) {}
 template <class Rows>
@@ -220,6 +244,8 @@ template <class T>
     transpose_to_rows<T>(vectors, RowsOf<T>{first, stride}, count);
   else if (stride != 6)
     transpose_to_rows<T>(vectors, RowsOf<T>{first, stride}, 6);
+  else if constexpr (has_pairs && std::is_same_v<T, double>)
+    tensors_to_rows(vectors, first);
   else
     transpose_to_rows<T>(vectors, RowsOf<T, 6>{first, 6}, 6);
 }
