@@ -16,13 +16,14 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
 from neml2_capi.export._agreement import agree, beside, rounding_of, some_values
 from neml2_capi.export._linear_algebra import MOST_ROWS, SmallMatrices
-from neml2_capi.export._lines import NotedLines
+from neml2_capi.export._lines import NotedLines, line_at_work
 from neml2_capi.export._refusals import WRITES, refused
 from neml2_capi.export._rewritten import Rewritten
 from neml2_capi.export._written import FreshTensors
@@ -87,7 +88,7 @@ def trace(function: Callable[..., Any], examples: Sequence[Any]) -> Any:
     """
 
     def noted(*values: Any) -> Any:
-        with NotedLines():
+        with NotedLines(), _NoPointAlone():
             return torch.func.functionalize(function)(*values)
 
     table = torch.export.default_decompositions()
@@ -109,6 +110,34 @@ def _without_loops() -> Iterator[None]:
         yield
     finally:
         torch._C._functorch._set_vmap_fallback_enabled(before)
+
+
+class _NoPointAlone(TorchDispatchMode):  # type: ignore[misc]
+    """FatalError, which names the line, if a rule of torch for many points is a loop over them."""
+
+    #: A derivative may take the first one.
+    _A_FEW = 100
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, arguments: Any = (), options: Any = None
+    ) -> Any:
+        if self._is_loop(function, arguments):
+            line = line_at_work()
+            raise FatalError(
+                f"torch takes the points one by one{', at ' if line else ''}{line}. Write it with "
+                "other operators, such as torch.cat() and torch.stack()",
+                lib.NEML2_ERROR_UNSUPPORTED,
+            )
+        return function(*arguments, **(options or {}))
+
+    def _is_loop(self, function: Any, arguments: Any) -> bool:
+        if function is torch.ops.aten.unbind.int:
+            axis, index = (*arguments[1:], 0)[0], BATCH
+        elif function is torch.ops.aten.select.int:
+            axis, index = arguments[1:]
+        else:
+            return False
+        return index >= self._A_FEW and arguments[0].shape[axis] == BATCH
 
 
 def require_same(traced: Any, function: Callable[..., Any], inputs: Sequence[Any]) -> None:

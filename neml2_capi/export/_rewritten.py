@@ -75,6 +75,15 @@ def _heaviside(input: Any, values: Any) -> Any:
     return torch.where(input == 0, values.detach(), (input > 0).to(input.dtype))
 
 
+def _block_diag(*tensors: Any) -> Any:
+    blocks = [torch.atleast_2d(tensor) for tensor in tensors]
+    width, behind, rows = sum(block.shape[-1] for block in blocks), 0, []
+    for block in blocks:
+        before, behind = behind, behind + block.shape[-1]
+        rows.append(_F.pad(block, (before, width - behind)))
+    return torch.cat(rows)
+
+
 _OURS: dict[Any, Callable[..., Any]] = {
     torch.hardshrink: _hardshrink,
     torch.Tensor.hardshrink: _hardshrink,
@@ -89,6 +98,7 @@ _OURS: dict[Any, Callable[..., Any]] = {
     torch.Tensor.__rfloordiv__: _divided_into,
     torch.sgn: torch.sign,
     torch.Tensor.sgn: torch.sign,
+    torch.block_diag: _block_diag,
     torch.heaviside: _heaviside,
     torch.Tensor.heaviside: _heaviside,
 }

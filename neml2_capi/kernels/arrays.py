@@ -19,8 +19,8 @@ Elementwise = Callable[..., Nodes]
 class Arrays:
     """Operations on arrays of the nodes of one graph. Views share memory, as in torch."""
 
-    def __init__(self) -> None:
-        self.scalars = Scalars()
+    def __init__(self, every_sign: bool = False) -> None:
+        self.scalars = Scalars(every_sign=every_sign)
         #: The largest number of the type of the inputs.
         self.largest = float(np.finfo(np.float64).max)
         self.add, self.sub, self.mul, self.div = map(self._arithmetic, ("add", "sub", "mul", "div"))
@@ -173,12 +173,16 @@ class Arrays:
         return chosen
 
     def count_below(self, sorted_values: Nodes, x: Nodes, right: bool) -> Nodes:
-        """torch.searchsorted: how many values are less than x, or not greater if `right`."""
+        """torch.searchsorted: how many values are less than x, or not greater if `right`.
+
+        NaN is behind all of them.
+        """
         if sorted_values.ndim == 1:
             table = sorted_values.reshape((1,) * x.ndim + (-1,))
         else:
             table = sorted_values[..., None, :]
-        below = self.ge(x[..., None], table) if right else self.gt(x[..., None], table)
+        x = x[..., None]
+        below = self.not_(self.gt(table, x) if right else self.ge(table, x))
         return self.sum(self.number(below), -1)
 
 

@@ -40,7 +40,7 @@ def to(a: Arrays, x: Nodes, *types: Any, dtype: Any = None, **_: Any) -> Nodes:
         return a.truth(x)
     if "int" in wanted and wanted.startswith("torch."):
         floor = a.function("floor", a.function("abs", x))
-        return a.mul(a.function("sign", x), floor)
+        return a.add(a.mul(a.function("sign", x), floor), 0.0)  # integers have no -0
     return a.number(x)
 
 

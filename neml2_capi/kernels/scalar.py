@@ -4,7 +4,7 @@
 IEEE 754 allows for arguments that may be anything, infinite and NaN too, with one exception: a
 product with a structural zero is 0, and notes what it lacks (`dropped`). Signs move outward, so
 that x and -x share what is made of them. If both x - y and y - x are used, the second is -(x - y),
-which is -0 if they are equal, except as a divisor, by whose sign a quotient is infinite.
+which is -0 if they are equal: `shared` has such differences, and `signs` tells whether it matters.
 """
 
 from __future__ import annotations
@@ -61,13 +61,16 @@ def _of_values(method: Callable[..., Node]) -> Callable[..., Node]:
 class Scalars:
     """The nodes of one graph, in the order in which they were made.
 
-    Without `notes`, a product with a structural zero is 0 for all numbers.
+    Without `notes`, a product with a structural zero is 0 for all numbers. With `every_sign`, no
+    difference stands for another one.
     """
 
-    def __init__(self, notes: bool = True) -> None:
+    def __init__(self, notes: bool = True, every_sign: bool = False) -> None:
         self.nodes: list[Node] = []
         self._known: dict[Hashable, Node] = {}
-        self._notes = notes
+        self._notes, self._every_sign = notes, every_sign
+        #: The places of sums and differences of which the negative is used, too.
+        self.shared: set[int] = set()
         #: Of the nodes that are made from now on.
         self.site: int | None = None
 
@@ -150,27 +153,19 @@ class Scalars:
             return x
         if y.operation == "neg" or (b is not None and b < 0):
             return self.add(x, self.neg(y))
-        if x.operation == "neg" or (a is not None and a < 0):
-            return self._negative(self.add(self.neg(x), y))
         if x is y and not self._notes:
             return self.constant(0)
-        if (other := self._known.get(("sub", y.index, x.index, None, False))) and x is not y:
-            return self._negative(other)
+        if not self._every_sign:
+            if x.operation == "neg" or (a is not None and a < 0):
+                return self._negative(self.add(self.neg(x), y))
+            if (other := self._known.get(("sub", y.index, x.index, None, False))) and x is not y:
+                return self._negative(other)
         return self.node("sub", x, y)
 
     def _negative(self, total: Node) -> Node:
         """A sum or difference with the other signs: the negative of one that is used."""
-        if total.operation in ("add", "sub"):
-            return self.node("neg", total, data=True)
+        self.shared.add(total.index)
         return self.neg(total)
-
-    def _divisor(self, x: Node) -> Node:
-        """The number with the sign that it has if it vanishes."""
-        if x.operation != "neg" or not x.data:
-            return x
-        (total,) = x.arguments
-        a, b = total.arguments
-        return self.node("sub", *((b, a) if total.operation == "sub" else (self.neg(a), b)))
 
     @_of_values
     def mul(self, x: Node, y: Node) -> Node:
@@ -193,8 +188,12 @@ class Scalars:
             return self.neg(self.mul(x, y.arguments[0]))
         if a is not None and y.operation == "mul":
             factor = constant_of(y.arguments[0])
-            if _is_usual(factor) and _is_usual(a):
+            if is_usual(factor) and is_usual(a):
                 return self.mul(self.constant(folding.product(a, factor)), y.arguments[1])
+        if a is not None and y.operation == "div":
+            divisor = constant_of(y.arguments[1])
+            if is_usual(divisor) and is_usual(a):  # for `quotients`, which makes no node
+                self.constant(folding.product(a, folding.quotient(1, divisor)))
         return self.node("mul", x, y) if a is not None else self.node("mul", *_ordered(x, y))
 
     @_of_values
@@ -205,9 +204,11 @@ class Scalars:
             return self.constant(folding.quotient(a, b))
         if a == 0:
             return dropped.zero_over(self, self.constant(0), y) if self._notes else x
-        if b is not None and (1e-300 <= abs(b) <= 1e300 or b == 0):
-            return self.mul(x, self.constant(folding.quotient(1, b)))
-        y = self._divisor(y)
+        if b is not None and (is_usual(b) or b == 0):
+            reciprocal = self.constant(folding.quotient(1, b))
+            is_exact = b == 0 or abs(math.frexp(b)[0]) == 0.5
+            if is_exact or not self._notes:  # `quotients` replaces others, if they decide nothing
+                return self.mul(x, reciprocal)
         if x.operation == "neg" or (a is not None and a < 0):
             return self.neg(self.div(self.neg(x), y))
         if y.operation == "neg":
@@ -378,9 +379,9 @@ def is_negative_zero(value: object) -> bool:
     return isinstance(value, float) and value == 0 and math.copysign(1, value) < 0
 
 
-def _is_usual(value: float | None) -> TypeGuard[float]:
-    """Whether products of two such constants neither overflow nor lose digits."""
-    return value is not None and 1e-150 < abs(value) < 1e150
+def is_usual(value: float | None) -> TypeGuard[float]:
+    """Whether products of two such constants neither overflow nor lose digits, in float32 too."""
+    return value is not None and 1e-15 < abs(value) < 1e15
 
 
 def _ordered(x: Node, y: Node) -> tuple[Node, Node]:

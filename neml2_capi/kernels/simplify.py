@@ -12,11 +12,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from neml2_capi.kernels.program import FREE, Program, Step, live
+from neml2_capi.kernels.quotients import decisive
 
 #: Pairs are searched in sums and products of at most so many terms.
 _MOST_TERMS = 60
 #: By type: the reciprocal of a larger number is a normal one; so are products of constants.
 _NORMAL = {"float64": 1e-300, "float32": 1e-30}
+
+#: Operations that do not see the sign of a zero, or are sums.
+_BLIND = frozenset({"add", "sub", "neg", "abs", "exp", "gt", "ge", "eq"})
 
 #: A term of a sum or a factor of a product: a sign, and the place of its step.
 _Term = tuple[int, int]
@@ -136,19 +140,23 @@ def _with_sums(program: Program) -> _Rebuilt:
 
 
 def _with_reciprocals(program: Program) -> _Rebuilt:
-    """x / z and more as products with 1 / z, if three or more are divided by one z.
+    """x / z and more as products with 1 / z, if three or more are divided by one z, and no decision
+    depends on them.
 
     z is scaled first, since the reciprocal of a subnormal number is infinite, unless it is a norm
     that is never so small.
     """
     least = _least_values(program)
-    divisions = Counter(a[1] for name, a, _ in program.steps if name == "div")
+    decides = decisive([(name, arguments) for name, arguments, _ in program.steps])
+    divisions = Counter(
+        a[1] for p, (name, a, _) in enumerate(program.steps) if name == "div" and not decides[p]
+    )
     rebuilt = _Rebuilt(program)
     reciprocals: dict[int, tuple[int, int]] = {}
     normal: dict[int, int] = {}
     one: int | None = None
     for place, (name, arguments, data) in enumerate(program.steps):
-        under = arguments[1] if name == "div" else -1
+        under = arguments[1] if name == "div" and not decides[place] else -1
         if divisions[under] < 3:
             rebuilt.keep(place)
             continue
@@ -280,10 +288,11 @@ def _chains(program: Program, family: frozenset[str]) -> Iterator[tuple[int, Cou
     """The terms of each operation of the family that is not itself a term of one other only."""
     uses: Counter[int] = Counter(a for _, arguments, _ in program.steps for a in arguments)
     uses.update(place for places in program.results for place in places)
+    kept = _kept_signs(program)
     inner = {
         argument
-        for name, arguments, _ in program.steps
-        if name in family
+        for place, (name, arguments, _) in enumerate(program.steps)
+        if name in family and place not in kept
         for argument in arguments
         if program.steps[argument][0] in family and uses[argument] == 1
     }
@@ -301,6 +310,17 @@ def _chains(program: Program, family: frozenset[str]) -> Iterator[tuple[int, Cou
                 else:
                     terms[sign, term] += 1
             yield place, terms
+
+
+def _kept_signs(program: Program) -> set[int]:
+    """Negations of which an operation sees the sign if they vanish: -(x - y) is not y - x there."""
+    seen = {
+        argument
+        for name, arguments, _ in program.steps
+        if name not in _BLIND
+        for argument in arguments
+    }
+    return {place for place in seen if program.steps[place][0] == "neg"}
 
 
 def _shared_pairs(groups: list[Counter[_Term]], signed: bool) -> list[_Pair]:

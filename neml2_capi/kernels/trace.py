@@ -15,7 +15,9 @@ from neml2_capi.kernels.labels import LEAST_SITES
 from neml2_capi.kernels.places import place_of
 from neml2_capi.kernels.pointwise import require_pointwise
 from neml2_capi.kernels.program import Array, NoKernel, Program, no_search_for_cycles, program_of
+from neml2_capi.kernels.quotients import replace_quotients
 from neml2_capi.kernels.scalar import MASKS, constant_of
+from neml2_capi.kernels.signs import sees
 from neml2_capi.kernels.walk import Walk, has_points, torch
 
 #: A graph of more expressions, or of more numbers in all its arrays, is given up: it would take
@@ -24,6 +26,9 @@ MOST_EXPRESSIONS = 2_000_000
 
 #: Element types that round what a kernel of float64 would not.
 _LESS_ACCURATE = frozenset({torch.float32, torch.float16, torch.bfloat16})
+#: Integers of which a law soon makes one that is too large, by such operators.
+_WRAP = frozenset({torch.uint8, torch.int8, torch.int16})
+_ARITHMETIC = frozenset({"add", "sub", "rsub", "mul", "neg", "square", "pow", "cumsum", "cumprod"})
 
 
 def read(program: Any) -> Program:
@@ -49,18 +54,21 @@ def read(program: Any) -> Program:
         size, what mixes points, or more than two million expressions.
     """
     with no_search_for_cycles():
-        return _Reader(program).read()
+        made = _Reader(program).read() or _Reader(program, every_sign=True).read()
+    assert made is not None
+    return made
 
 
 class _Reader(Walk):
-    def __init__(self, program: Any) -> None:
-        super().__init__(program, Arrays(), points=1)
+    def __init__(self, program: Any, every_sign: bool = False) -> None:
+        super().__init__(program, Arrays(every_sign), points=1)
         self._arguments: list[Array] = []
         self._types: set[str] = set()
         self._made_at: Counter[str] = Counter()  # expressions, by the line of the law
         self._sites = 0  # the length of the axis that most arrays have, if it is a long one
 
-    def read(self) -> Program:
+    def read(self) -> Program | None:
+        """The program; None if the sign of a zero that was lost may matter."""
         nodes = list(self.program.graph_module.graph.nodes)
         self._require_short(nodes)
         arguments = self.arguments()
@@ -71,12 +79,15 @@ class _Reader(Walk):
         require_pointwise(self.program)
         self._find_sites(nodes)
         values = self.run(arguments)
+        scalars = self.arrays.scalars
+        if sees(scalars.nodes, scalars.shared):
+            return None
+        replace_quotients(scalars)
         metas = [node.meta["val"] for node in nodes[-1].args[0]]
         pairs = list(zip(values, metas, strict=True))
         outputs = [_output(i, value, meta) for i, (value, meta) in enumerate(pairs)]
         results = [
-            settled_output(self.arrays.scalars, list(self.arrays.number(value).ravel()))
-            for value in values
+            settled_output(scalars, list(self.arrays.number(value).ravel())) for value in values
         ]
         made = program_of(self._arguments, outputs, results)
         made.real, made.graph_nodes = self._types.pop(), len(nodes)
@@ -152,6 +163,12 @@ class _Reader(Walk):
         if meta.dtype is not torch.bool:
             if name.startswith(("aten.bitwise_", "aten.__")):
                 raise NoKernel(f"{name} ({node.name}) takes the bits of integers")
+            if meta.dtype in _WRAP and name.removeprefix("aten.").split(".")[0] in _ARITHMETIC:
+                kind = str(meta.dtype).removeprefix("torch.")
+                raise NoKernel(
+                    f"{name} ({node.name}) computes in {kind}, whose numbers wrap around; convert "
+                    "to torch.int64"
+                )
             return result
         known = all(x.operation in MASKS or constant_of(x) is not None for x in result.ravel())
         return result if known else self.arrays.truth(result)

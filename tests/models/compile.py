@@ -134,7 +134,7 @@ def _capture_of(name: str) -> Making:
     recipe = _recipe_named(name)
     kernels = ROOT / "neml2_capi" / "kernels"
     parts = "arrays backward capture dropped elementwise folding handlers lowered operators"
-    parts += " pointwise program scalar trace walk"
+    parts += " pointwise program quotients scalar signs trace walk"
     content = [_text(recipe.input), recipe.model, recipe.options, recipe.version]
     content += [_code(kernels / f"{part}.py") for part in parts.split()]
     chosen = ["--driver", recipe.driver] if recipe.driver else ["--model", recipe.model]

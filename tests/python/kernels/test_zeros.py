@@ -13,6 +13,7 @@ from neml2_capi.kernels.arrays import Arrays, Nodes
 from neml2_capi.kernels.dropped import settled_output
 from neml2_capi.kernels.evaluate import evaluate
 from neml2_capi.kernels.program import Array, Program, program_of
+from neml2_capi.kernels.signs import sees
 from neml2_capi.kernels.simplify import simplified
 
 pytestmark = pytest.mark.numbers
@@ -22,8 +23,11 @@ INFINITE, NAN = math.inf, math.nan
 
 
 def program_for(law: Law, components: int = 3) -> Program:
-    a = Arrays()
-    nodes = settled_output(a.scalars, list(np.ravel(law(a, a.variables(0, (components,))))))
+    for every_sign in (False, True):
+        a = Arrays(every_sign)
+        nodes = settled_output(a.scalars, list(np.ravel(law(a, a.variables(0, (components,))))))
+        if not sees(a.scalars.nodes, a.scalars.shared):
+            break
     inputs, outputs = [Array("x", (components,))], [Array("y", (len(nodes),))]
     return simplified(program_of(inputs, outputs, [nodes]))
 
