@@ -37,8 +37,13 @@ def lacking(s: Scalars, value: Node, *dropped: Node | None) -> Node:
 
 def zero_times(s: Scalars, zero: Node, x: Node) -> Node:
     """0 x as 0, which lacks x."""
-    while x.operation in ("neg", "abs") or (x.operation == "mul" and _is_finite(x.arguments[0])):
-        x = x.arguments[-1]
+    while True:
+        if x.operation in ("neg", "abs") or (x.operation == "mul" and _is_finite(x.arguments[0])):
+            x = x.arguments[-1]
+        elif x.operation == "div" and x.arguments[1].operation == "constant":
+            x = x.arguments[0]
+        else:
+            break
     return zero if _is_finite(x) else s.node("lacking", zero, s.node("times zero", x))
 
 
