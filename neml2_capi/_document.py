@@ -44,7 +44,7 @@ class Node:
         return FatalError(f"{where}: {problem}", code, self.key)
 
     def expected(self, what: str) -> FatalError:
-        return self.refuse(f"expected {what}; got {_shown(self.value)}")
+        return self.refuse(f"expected {what}; got {shortened(self.value)}")
 
     @contextmanager
     def blamed(self, kind: type[Error] = Error) -> Iterator[None]:
@@ -267,7 +267,7 @@ def _parsed(file: Path, content: bytes, parse: Callable[[str], Any], language: s
     if len(content) > _LARGEST:
         raise node.refuse(f"it is larger than {_LARGEST >> 20} MiB, and is not read")
     try:
-        document = parse(content.decode("utf-8"))
+        document = parse(content.decode("utf-8-sig"))  # editors of Windows begin with a mark
         _require_shallow(document)
     except RecursionError as error:
         raise node.refuse(f"tables and lists are nested deeper than {_DEEPEST}") from error
@@ -289,6 +289,7 @@ def _require_shallow(document: Any) -> None:
         raise RecursionError
 
 
-def _shown(value: Any) -> str:
+def shortened(value: Any) -> str:
+    """A value as a message has it."""
     text = json.dumps(value, default=str)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -100,6 +101,12 @@ def _constant(group: Node, inputs: Variables) -> Constant:
 
 _TEXTS = re.compile(r"""'[^'\n]*'|"[^"\n]*"|![^\n]*""")
 _GROUPS = re.compile(r"""\s*(&\w+[^&/'"]*(/|&end)[^\n&]*\s*)*""", re.IGNORECASE)
+_NAMES, _KEYS = re.compile(r"&\w+"), re.compile(r"\b(\w+)\s*=")
+#: A count of repetitions, 3*1.0, and a key with a subscript, offset(2) = 1.0.
+_COUNTS = re.compile(r"(?<![\d_])([\d_]+)\s*\*")
+_SUBSCRIPTS = re.compile(r"\b(\w+)\s*\([^()]*\)\s*[=%]")
+#: More values than a material has, which the parser writes out before anything is checked.
+_MOST_REPEATED = 10_000
 
 
 def _groups(file: Path) -> dict[str, list[Node]]:
@@ -113,12 +120,14 @@ def _groups(file: Path) -> dict[str, list[Node]]:
     if not file.exists():
         raise PluginError(f"There is no {file}. To draft one: neml2-capi umat ARTIFACT")
     text = read_text(file)
+    bare = _TEXTS.sub("", text)
     # The parser passes over what is not ended, or not begun.
-    if not _GROUPS.fullmatch(_TEXTS.sub("", text)):
+    if not _GROUPS.fullmatch(bare):
         raise PluginError(
             f"{file} is not a list of groups, each of which begins with & and ends with /. Texts "
             "are in quotes, and a comment begins with !."
         )
+    _require_plain(file, bare)
     try:
         parsed = f90nml.reads(text).items()
     except Exception as error:  # whatever its parser falls over
@@ -136,6 +145,35 @@ def _groups(file: Path) -> dict[str, list[Node]]:
         for node in result[name]:
             node.table(sorted(KEYS[name]))
     return result
+
+
+def _require_plain(file: Path, bare: str) -> None:
+    """Raise PluginError for what the parser would pass over, or write out in more than memory."""
+    for group in bare.split("&"):
+        keys = Counter(key.lower() for key in _KEYS.findall(group.partition("/")[0]))
+        if twice := [key for key, count in keys.items() if count > 1]:
+            name = group.split(maxsplit=1)[0]
+            raise PluginError(f"{file}: &{name} has {twice[0]} twice: leave one out.")
+    if found := _SUBSCRIPTS.search(bare):
+        raise PluginError(
+            f"{file}: {_last(_NAMES, bare[: found.start()])}.{found[1]} has a subscript: write "
+            "all its values in their order, with commas between them, and no subscript."
+        )
+    total = 0
+    for found in _COUNTS.finditer(bare):
+        digits = found[1].replace("_", "").lstrip("0") or "0"
+        total += int(digits[:9])
+        if total > _MOST_REPEATED:
+            key = _last(_KEYS, bare[: found.start()])
+            raise PluginError(
+                f"{file}: {_last(_NAMES, bare[: found.start()])}.{key} repeats a value "
+                f"{digits[:12]}{'...' if len(digits) > 12 else ''} times; expected at most "
+                f"{_MOST_REPEATED} in a file. One number alone is the value of all components."
+            )
+
+
+def _last(pattern: re.Pattern[str], text: str) -> str:
+    return str((pattern.findall(text) or ["?"])[-1])
 
 
 def check(mapping: Mapping, model: Model) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any, ClassVar, TypeVar
 
-from neml2_capi._document import Node
+from neml2_capi._document import Node, shortened
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.inspection import STRAIN_MEASURES
 from neml2_capi._ffi.refusals import Refusal
@@ -90,7 +90,7 @@ def _values(key: str, node: Node | None, variable: Variable) -> tuple[float, ...
         numbers = []
     if not numbers or len(given) not in (1, size):
         raise PluginError(
-            f"The {key} of {variable.name!r} is {given}; it must be {size} finite "
+            f"The {key} of {variable.name!r} is {shortened(given)}; it must be {size} finite "
             f"{'number' if size == 1 else 'numbers'}."
         )
     return tuple(numbers) * (size if len(given) == 1 else 1)

@@ -207,6 +207,15 @@ def test_what_is_no_toml_is_one_line(text: bytes, tmp_path: Path) -> None:
     assert refused(file, "", "bench", PREBUILT / "elasticity", "--scheduler", file)
 
 
+def test_a_byte_order_mark_is_no_damage(artifact: Path, tmp_path: Path) -> None:
+    """Editors of Windows begin a file with it."""
+    file = tmp_path / "run.toml"
+    assert run("run", "--template", artifact, "--output", file)[0] == 0
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert run("run", file)[0] == 0
+    assert (tmp_path / "results.csv").exists()
+
+
 def test_what_is_no_file_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     for name in ("/dev/zero", str(tmp_path), str(tmp_path / "loop"), "a\0b", "/nowhere/x.toml"):

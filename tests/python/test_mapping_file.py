@@ -1,0 +1,68 @@
+"""Mapping files of plug-ins that say too much: they are refused, and nothing is written."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from native import PREBUILT
+
+from neml2_capi.plugin import PluginError, make
+from neml2_capi.umat import draft
+
+pytestmark = pytest.mark.native
+
+HARDENING = PREBUILT / "combined_hardening"
+FIRST = "&state name = 'X1'"
+
+
+def remake(folder: Path, old: str, new: str, mark: str = "") -> Path:
+    """A plug-in of a mapping as drafted, with one text in place of another."""
+    file, library = folder / "steel.nml", folder / "libsteel.so"
+    text = draft(HARDENING, file)
+    assert old in text
+    file.write_text(mark + text.replace(old, new), encoding="utf-8")
+    make(HARDENING, library, mapping=file)
+    return library
+
+
+REPEATED = {
+    "memory": ("99999999999*1.0", "&state.offset repeats a value 99999999999 times"),
+    "many": ("20000 * 1.0", "&state.offset repeats a value 20000 times; expected at most 10000"),
+    "digits": ("9" * 5000 + "*1.0", r"999999999999\.\.\. times"),
+    "underscores": ("9_999_999_999*1.0", "repeats a value 9999999999 times"),
+    "sum": (", ".join(["6000*1.0"] * 2), "repeats a value 6000 times"),
+    "few": ("300*1.0", r"offset of 'X1' is .*\.\.\.; it must be 6 finite numbers"),
+}
+
+
+@pytest.mark.parametrize("value, message", REPEATED.values(), ids=REPEATED.keys())
+def test_a_repeated_value_is_not_written_out(tmp_path: Path, value: str, message: str) -> None:
+    begin = time.perf_counter()
+    with pytest.raises(PluginError, match=message) as told:
+        remake(tmp_path, "statev = 2 /", f"statev = 2, offset = {value} /")
+    assert len(str(told.value)) < 400
+    assert time.perf_counter() - begin < 20
+    assert not (tmp_path / "libsteel.so").exists()
+
+
+def test_six_repetitions_are_six_values(tmp_path: Path) -> None:
+    remake(tmp_path, "statev = 2 /", "statev = 2, offset = 6*1.0 / ! not 99999999999*1.0")
+
+
+@pytest.mark.parametrize("key", ["offset(2)", "offset (1:3)", "offset(100000000)", "offset(1)%x"])
+def test_a_subscript_is_refused(tmp_path: Path, key: str) -> None:
+    """The parser took offset(2) = 1.0 for the offset of all components."""
+    with pytest.raises(PluginError, match=r"&state\.offset has a subscript: write all its values"):
+        remake(tmp_path, "statev = 2 /", f"statev = 2, {key} = 1.0 /")
+
+
+def test_a_mark_of_the_byte_order_is_passed_over(tmp_path: Path) -> None:
+    assert remake(tmp_path, FIRST, FIRST, "\ufeff").exists()
+
+
+def test_a_key_is_there_once(tmp_path: Path) -> None:
+    """The last one counted."""
+    with pytest.raises(PluginError, match=r"&state has statev twice: leave one out"):
+        remake(tmp_path, "statev = 2 /", "statev = 2, STATEV = 14 /")
