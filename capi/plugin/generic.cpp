@@ -130,8 +130,8 @@ void gather(const BehaviourData& d, const Material& m, const Tensors& tensors, c
 void scatter(const Material& m, const Tensors& tensors, const Workspace& w, const BehaviourData& d) {
   tensors.write(w.state.data(), d.s1.forces);
   states_to_host(m, tensors.states, w.state.data(), 1, d.s1.states);
-  if (!m.mapping.stored_energy.empty() && d.s1.stored) *d.s1.stored = w.stored[0];
-  if (!m.mapping.dissipated_energy.empty() && d.s1.dissipated) *d.s1.dissipated = w.dissipated[0];
+  if (!m.mapping.stored_energy.empty() && d.s1.stored) *d.s1.stored = w.stored_energy(m, 0);
+  if (!m.mapping.dissipated_energy.empty() && d.s1.dissipated) *d.s1.dissipated = w.dissipated_energy(m, 0);
 }
 
 // Adds to an energy of the beginning, which is zero if the host has none.

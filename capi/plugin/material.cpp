@@ -73,6 +73,8 @@ Material load(std::size_t number, const Mapping& mapping, std::int32_t hypothesi
       material.places.push_back(0);
       continue;
     }
+    if (state.name == material.mapping.stored_energy) material.stored_place = material.row;
+    if (state.name == material.mapping.dissipated_energy) material.dissipated_place = material.row;
     material.places.push_back(material.row);
     material.row += state.size;
   }
@@ -242,8 +244,8 @@ void Workspace::bind(const Material& m, bool with_tangent) {
   }
   for (const Variable& parameter : map.parameters)
     call.bind_parameter(parameter.name, neml2::Span(parameters).from(parameter.first), 0);
-  if (!map.stored_energy.empty()) call.bind_output(map.stored_energy, stored);
-  if (!map.dissipated_energy.empty()) call.bind_output(map.dissipated_energy, dissipated);
+  if (!map.stored_energy.empty() && !m.stored_place) call.bind_output(map.stored_energy, stored);
+  if (!map.dissipated_energy.empty() && !m.dissipated_place) call.bind_output(map.dissipated_energy, dissipated);
   if (with_tangent) call.bind_derivative(map.stress, map.strain, tangent);
   call.bind_report(NEML2_REPORT_SUGGESTED_CUT, cut).bind_report(NEML2_REPORT_STATUS, status);
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <neml2_capi.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,6 +26,8 @@ struct Material {
   bool has_capsules = false;          // a folder is named, to which calls that fail are written
   std::vector<std::size_t> places{};  // of the states in a row of Workspace::state
   std::size_t row = 6;                // numbers of a point there: the stress, then the states
+  // Places there of energies that are states, too; nullopt for one of its own.
+  std::optional<std::size_t> stored_place{}, dissipated_place{};
   std::vector<std::int64_t> components = {0, 1, 2, 3, 4, 5};  // of the strain and the stress, in NEML2's order
   std::shared_ptr<std::atomic<const Material*>[]> others {};  // by hypothesis: once it was opened under it
   std::shared_ptr<model::Occasions> out_of_bounds = std::make_shared<model::Occasions>();
@@ -71,13 +74,21 @@ class Workspace {
   // takes a moment, one of MOMENTS. `step` is the time step of the host; 0 is allowed.
   void stand_still(double part, double step);
 
+  // Return an energy of a point after a call.
+  double stored_energy(const Material& m, std::size_t p) const {
+    return m.stored_place ? state[m.row * p + *m.stored_place] : stored[p];
+  }
+  double dissipated_energy(const Material& m, std::size_t p) const {
+    return m.dissipated_place ? state[m.row * p + *m.dissipated_place] : dissipated[p];
+  }
+
   std::vector<double> strain, old_strain;            // Material::size() per point
   std::vector<double> state, old_state;              // Material::row per point
   std::vector<double> temperature, old_temperature;  // 1 per point
   std::vector<double> fields, old_fields;            // Mapping::nfields() per point
   std::vector<double> parameters;                    // PROPS as they are
   std::vector<double> tangent;                       // Material::size() squared per point, [stress][strain]
-  std::vector<double> stored, dissipated;            // energies, 1 per point, if the model has them
+  std::vector<double> stored, dissipated;            // energies, 1 per point, if the model has them, not as states
   std::vector<double> cut;                           // by what to multiply the increment
   std::vector<std::int32_t> status;
   bool fits_host = false;  // UMAT has seen that the host passes all that the material needs

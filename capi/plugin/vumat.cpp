@@ -91,8 +91,8 @@ void write_energies(const Block& b, const Material& m, const Workspace& w) {
              ", and energies are per mass: give a density above 0.");
     Energies energies;
     if (map.integrates_energies) energies = energies_of(m, w, b.dt, p);
-    if (!map.stored_energy.empty()) energies.stored = w.stored[p];
-    if (!map.dissipated_energy.empty()) energies.dissipated = w.dissipated[p];
+    if (!map.stored_energy.empty()) energies.stored = w.stored_energy(m, p);
+    if (!map.dissipated_energy.empty()) energies.dissipated = w.dissipated_energy(m, p);
     b.internal_new[p] = (energies.stored + energies.dissipated) / b.density[p];
     b.inelastic_new[p] = energies.dissipated / b.density[p];
     if (is_total) continue;

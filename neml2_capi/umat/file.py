@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from neml2_capi._document import Node, read_text
-from neml2_capi._ffi.errors import FatalError
+from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.inspection import STRAIN_MEASURES
-from neml2_capi._ffi.variables import Variables
+from neml2_capi._ffi.variables import Variable, Variables
 from neml2_capi.model import Model
+from neml2_capi.umat.guess import type_of
 from neml2_capi.umat.properties import (
+    ARGUMENTS,
     ENERGIES,
     ENERGY_RULES,
     HOSTS,
@@ -177,7 +179,7 @@ def _last(pattern: re.Pattern[str], text: str) -> str:
 
 
 def check(mapping: Mapping, model: Model) -> None:
-    """Raise PluginError if an input has no argument, two states share one, or an option is wrong.
+    """Raise PluginError if an input has no argument or two, or an option is wrong, for example.
 
     The options of the mapping are set in the model.
     """
@@ -201,28 +203,37 @@ def check(mapping: Mapping, model: Model) -> None:
             model._engine.set_option(name, value)
         except FatalError as error:
             raise PluginError(f"&option: {error}") from error
+    for key, variables, kind in (
+        ("stress", model.outputs, "SR2"),
+        ("strain", model.inputs, "SR2"),
+        ("time", model.inputs, "Scalar"),
+        ("temperature", model.inputs, "Scalar"),
+    ):
+        if (name := getattr(mapping, key)) in variables.names:
+            _require_type(key, variables[name], kind)
     pair = (mapping.stress, mapping.strain)
     if pair not in {(d.output, d.variable) for d in model.derivatives}:
         raise PluginError(
             f"The artifact has no derivative of {pair[0]!r} by {pair[1]!r}, which hosts need. "
             f"Compile it with: -d {pair[0]}:{pair[1]}"
         )
-    places = [mapping.strain, mapping.time, mapping.temperature]
-    places += [entry.name for entry in (*mapping.states, *mapping.fields)]
-    given = [*places, *(constant.name for constant in mapping.constants)]
-    given += [f"{name}~1" for name in (*given, mapping.stress)]
+    roles: dict[str, str] = {}
+    for name, role in _roles(mapping):
+        if name in roles and name in model.inputs.names:
+            raise PluginError(
+                f"The input {name!r} is {roles[name]} and {role}, of which one would count for "
+                "nothing: leave one out."
+            )
+        roles[name] = role
+    for key in ARGUMENTS:
+        if (name := getattr(mapping, key)) and name not in model.inputs.names:
+            raise PluginError(f"&material.{key}: {unknown_name('input', name, model.inputs.names)}")
     for name in model.inputs.names:
-        if name not in given:
+        if name not in roles:
             raise PluginError(
                 f"The input {name!r} is not in the mapping. It can be strain, time or temperature "
                 "of &material, a predefined field or a constant (&field), or the history of a "
                 "&state."
-            )
-    for index, constant in enumerate(mapping.constants):
-        others = [*places, *(other.name for other in mapping.constants[:index])]
-        if constant.name in others:
-            raise PluginError(
-                f"{constant.name!r} is a constant, and something else in the mapping."
             )
     sizes = {variable.name: size_of(variable) for variable in model.outputs}
     for key in ENERGIES:
@@ -233,6 +244,11 @@ def check(mapping: Mapping, model: Model) -> None:
             raise PluginError(
                 f"Energies are integrated, and {key} is the output {name!r}: name one of both."
             )
+    if (name := mapping.stored_energy) and name == mapping.dissipated_energy:
+        raise PluginError(
+            f"The output {name!r} is stored_energy and dissipated_energy: what is stored is not "
+            "dissipated, so leave one out."
+        )
     taken: dict[int, str] = {}
     for state in mapping.states:
         for place in range(state.first, state.last + 1):
@@ -241,3 +257,30 @@ def check(mapping: Mapping, model: Model) -> None:
                     f"The states {taken[place]!r} and {state.name!r} share STATEV({place})."
                 )
             taken[place] = state.name
+
+
+def _require_type(key: str, variable: Variable, kind: str) -> None:
+    if variable.sub_batch_shape or type_of(variable) != kind:
+        shape = list(variable.point_shape)
+        raise PluginError(
+            f"{variable.name!r} cannot be the {key}: expected the type {kind} without sites; it is "
+            f"of the type {type_of(variable)}, with the shape {shape} at a point. Name another one."
+        )
+
+
+def _roles(mapping: Mapping) -> Iterator[tuple[str, str]]:
+    """Names of inputs with what each is: twice, if it is two things."""
+    given = [
+        *((name, f"the {key}") for key in ARGUMENTS if (name := getattr(mapping, key))),
+        *((field.name, "a field of predef") for field in mapping.fields),
+    ]
+    constants = [constant.name for constant in mapping.constants]
+    yield from given
+    yield from ((name, "a constant of value") for name in constants)
+    for name, role in given:
+        if f"{name}~1" not in constants:  # which may say what it was before
+            yield f"{name}~1", f"{role} of before"
+    kept = [state.name for state in mapping.states]
+    yield from ((name, f"the first guess of the state {name!r}") for name in kept)
+    for name in dict.fromkeys([mapping.stress, *kept]):
+        yield f"{name}~1", f"the history of {name!r}"

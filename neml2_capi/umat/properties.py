@@ -19,6 +19,8 @@ from neml2_capi._ffi.inspection import STRAIN_MEASURES
 from neml2_capi._ffi.refusals import Refusal
 from neml2_capi._ffi.variables import Variable, Variables
 
+#: Inputs that are arguments of a host.
+ARGUMENTS = ("strain", "time", "temperature")
 #: Outputs that are energies per volume.
 ENERGIES = ("stored_energy", "dissipated_energy")
 #: How energies are found that the law does not give.

@@ -66,3 +66,87 @@ def test_a_key_is_there_once(tmp_path: Path) -> None:
     """The last one counted."""
     with pytest.raises(PluginError, match=r"&state has statev twice: leave one out"):
         remake(tmp_path, "statev = 2 /", "statev = 2, STATEV = 14 /")
+
+
+NOTHING = "of which one would count for nothing: leave one out"
+ROLES = {
+    "time and temperature": (
+        "temperature = ''",
+        "temperature = 't'",
+        f"The input 't' is the time and the temperature, {NOTHING}",
+    ),
+    "time and field": (
+        FIRST,
+        f"&field name = 't', predef = 1 /\n{FIRST}",
+        f"'t' is the time and a field of predef, {NOTHING}",
+    ),
+    "time and constant": (
+        FIRST,
+        f"&field name = 't', value = 1 /\n{FIRST}",
+        f"'t' is the time and a constant of value, {NOTHING}",
+    ),
+    "time of before and field": (
+        FIRST,
+        f"&field name = 't~1', predef = 1 /\n{FIRST}",
+        f"'t~1' is a field of predef and the time of before, {NOTHING}",
+    ),
+    "history and field": (
+        FIRST,
+        f"&field name = 'X1~1', predef = 1 /\n{FIRST}",
+        f"'X1~1' is a field of predef and the history of 'X1', {NOTHING}",
+    ),
+    "history and constant": (
+        FIRST,
+        f"&field name = 'X1~1', value = 1 /\n{FIRST}",
+        f"'X1~1' is a constant of value and the history of 'X1', {NOTHING}",
+    ),
+    "strain and field": (
+        FIRST,
+        f"&field name = 'strain', predef = 1 /\n{FIRST}",
+        f"'strain' is the strain and a field of predef, {NOTHING}",
+    ),
+    "history and temperature": (
+        "temperature = ''",
+        "temperature = 'equivalent_plastic_strain~1'",
+        "is the temperature and the history of 'equivalent_plastic_strain'",
+    ),
+    "constant twice": (
+        FIRST,
+        f"&field name = 'X1~1', value = 1 /\n&field name = 'X1~1', value = 2 /\n{FIRST}",
+        "'X1~1' is a constant of value and a constant of value",
+    ),
+    "tensor": (
+        "temperature = ''",
+        "temperature = 'strain'",
+        "'strain' cannot be the temperature: expected the type Scalar .* type SR2",
+    ),
+    "tensor as time": ("time = 't'", "time = 'X1~1'", "'X1~1' cannot be the time"),
+    "scalar as strain": ("strain = 'strain'", "strain = 't'", "'t' cannot be the strain"),
+    "scalar as stress": (
+        "stress = 'stress'",
+        "stress = 'equivalent_plastic_strain'",
+        "'equivalent_plastic_strain' cannot be the stress: expected the type SR2",
+    ),
+    "no such input": (
+        "temperature = ''",
+        "temperature = 'T'",
+        r"&material\.temperature: unknown input 'T'",
+    ),
+}
+
+
+@pytest.mark.parametrize("old, new, message", ROLES.values(), ids=ROLES.keys())
+def test_a_variable_of_two_roles_is_refused(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    with pytest.raises(PluginError, match=message):
+        remake(tmp_path, old, new)
+    assert not (tmp_path / "libsteel.so").exists()
+
+
+def test_an_output_is_one_energy(tmp_path: Path) -> None:
+    """The dissipated energy stayed at zero."""
+    name = "equivalent_plastic_strain"
+    energies = f"stored_energy = '{name}', dissipated_energy = '{name}'"
+    with pytest.raises(PluginError, match=f"'{name}' is stored_energy and dissipated_energy"):
+        remake(tmp_path, "stress = 'stress'", f"stress = 'stress', {energies}")

@@ -279,7 +279,7 @@ MISTAKES = {
     "group": ("&parameter", "&parametr", "unknown group 'parametr'; did you mean 'parameter'"),
     "key": ("props = 1", "prop = 1", "&parameter.prop: unknown key 'prop'"),
     "place": ("props = 1", "props = 0", "'E' needs a place"),
-    "input": ("time = 't'", "time = 'time'", "input 't' is not in the mapping"),
+    "input": ("time = 't'", "time = ''", "input 't' is not in the mapping"),
     "state": ("'X2'", "'X3'", "unknown output 'X3'"),
     "parameter": ("'yield_stress'", "'strength'", "unknown parameter 'strength'"),
     "kind": ("kind = 'scalar'", "kind = 'spinor'", "scalar, vector, symmetric or tensor"),
@@ -301,11 +301,6 @@ MISTAKES = {
         _BEFORE,
         f"&field name = 't', predef = 1, value = 1 /\n{_BEFORE}",
         "has a value and a place",
-    ),
-    "value twice": (
-        _BEFORE,
-        f"&field name = 't', value = 1 /\n{_BEFORE}",
-        "'t' is a constant, and something else",
     ),
     "value": (_BEFORE, f"&field name = 't', value = 'now' /\n{_BEFORE}", "1 finite number"),
     "offset": (

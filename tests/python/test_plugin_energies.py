@@ -136,6 +136,33 @@ def test_vumat_has_the_work_per_mass(plug_in: Callable[[str], Path], nshr: int) 
     assert (energies[1] > 0.6 * energies[0]).all()
 
 
+@pytest.fixture
+def plug_in_of_state(tmp_path: Path) -> Path:
+    """A law with a state that stands for dissipation which adds up, as its own history."""
+    library, mapping = tmp_path / "libsteel.so", tmp_path / "steel.nml"
+    text = draft(examples.path("isotropic_hardening"), mapping)
+    energy = "dissipated_energy = 'equivalent_plastic_strain'"
+    mapping.write_text(text.replace("&material", f"&material {energy}"))
+    make(examples.path("isotropic_hardening"), library, mapping=mapping)
+    return library
+
+
+def test_an_energy_that_is_a_state_is_in_both_places(plug_in_of_state: Path) -> None:
+    """The state was bound twice, and stayed at zero where the host keeps it."""
+    point = Point(plug_in_of_state, properties=PROPS)
+    result = point.call(4, STRAIN)
+    assert result.status == 1, result.message
+    assert result.states[0] == result.energies[1] > 1e-4
+    vumat = ctypes.CDLL(str(plug_in_of_state)).vumat_
+    size, density = point.states.size + 6, np.array([2.0, 4.0])
+    _, state, energies = explicit_step(
+        vumat, PROPS, density, np.stack([STRAIN, STRAIN / 2]),
+        (np.zeros((2, 6)), np.zeros((2, size)), np.zeros((2, 2))), 1.0,
+    )  # fmt: skip
+    assert (state[:, 0] > 1e-4).all()
+    np.testing.assert_array_equal(energies[1] * density, state[:, 0])
+
+
 def test_vumat_asks_for_a_density(plug_in: Callable[[str], Path], tmp_path: Path) -> None:
     library, strains = plug_in("chaboche"), tmp_path / "strains.npy"
     np.save(strains, np.zeros((1, 1, 6)))
