@@ -33,7 +33,7 @@ from neml2_capi.plugin.bounds import numbers
 from neml2_capi.plugin.dylib import universal
 from neml2_capi.plugin.elf import with_segment
 from neml2_capi.plugin.pe import with_section
-from neml2_capi.plugin.shell import provider_of, shells_of
+from neml2_capi.plugin.shell import Shell, provider_of, shells_of
 from neml2_capi.umat.file import check, read
 from neml2_capi.umat.guess import guess, in_double
 from neml2_capi.umat.properties import HOSTS, Mapping, PluginError
@@ -45,7 +45,7 @@ _MAGIC = b"neml2 artifact\n\0"
 _LONGEST = 80
 #: Systems by the ending of their libraries.
 _SYSTEMS = {".so": "linux", ".dll": "windows", ".dylib": "macos"}
-
+_DAMAGE = (ValueError, LookupError, ArithmeticError, RecursionError, struct.error)
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -159,15 +159,25 @@ def make(
 
 
 def _library(
-    system: str, shells: Sequence[bytes], content: bytes, name: str, numbers: dict[str, float]
+    system: str, shells: Sequence[Shell], content: bytes, name: str, numbers: dict[str, float]
 ) -> bytes:
     """The file: shells with the content."""
-    if system == "windows":
-        return with_section(shells[0], content)
-    if system == "linux":
-        return with_segment(shells[0], content, numbers)
+    libraries = []
+    for file, shell in shells:
+        try:
+            if system == "windows":
+                libraries.append(with_section(shell, content))
+            elif system == "linux":
+                libraries.append(with_segment(shell, content, numbers))
+            else:
+                libraries.append(dylib.with_segment(shell, content, name, numbers))
+        except _DAMAGE as error:  # whatever the tables of a library lead to
+            raise PluginError(
+                f"{file} is not the library of a wheel of neml2_capi for {system}, or is damaged "
+                f"({error}): name a wheel for {system} with --shell, or install it again."
+            ) from error
     try:
-        return universal([dylib.with_segment(shell, content, name, numbers) for shell in shells])
+        return universal(libraries)
     except ValueError as error:
         raise PluginError(
             f"--shell has to name wheels for macOS, one for each processor: {error}."

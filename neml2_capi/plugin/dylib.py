@@ -119,6 +119,8 @@ def _commands(library: bytes, header: Sequence[int]) -> list[bytearray]:
     found, place = [], _HEADER.size
     for _ in range(header[4]):
         (size,) = struct.unpack_from("<I", library, place + 4)
+        if not 8 <= size <= len(library) - place:
+            raise ValueError("a load command without an end")
         found.append(bytearray(library[place : place + size]))
         place += size
     return found
@@ -149,7 +151,10 @@ def _rename(command: bytearray, name: str) -> None:
 
 
 def _of_kind(commands: Sequence[bytearray], kind: int) -> bytearray:
-    return next(command for command in commands if _kind(command) == kind)
+    found = [command for command in commands if _kind(command) == kind]
+    if not found:
+        raise ValueError(f"no load command {kind:#x}")
+    return found[0]
 
 
 def _kind(command: bytearray) -> int:

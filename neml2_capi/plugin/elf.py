@@ -27,7 +27,7 @@ def with_segment(
 
     The table of segments cannot grow: the content takes the place of one with notes, a build ID.
     """
-    header = list(_HEADER.unpack_from(library))
+    header = list(_HEADER.unpack_from(library.ljust(_HEADER.size)))
     first, size, count = header[5], header[9], header[10]
     if library[:5] != b"\x7fELF\x02" or size != _SEGMENT.size or header[11] != _SECTION.size:
         raise ValueError("not an ELF file of 64 bits")
@@ -36,7 +36,7 @@ def with_segment(
     spare = [place for place, s in zip(places, segments, strict=True) if s[0] == _NOTE]
     if not spare:
         raise ValueError("no segment of notes")
-    end = max(s[3] + s[6] for s in segments if s[0] == _LOAD)
+    end = max((s[3] + s[6] for s in segments if s[0] == _LOAD), default=0)
     offset, address = _up(len(library)), _up(end)
     result = bytearray(library)
     if numbers:

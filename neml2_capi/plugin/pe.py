@@ -8,6 +8,7 @@ _SECTION = struct.Struct("<8s6I2HI")
 _NAME = b".neml2"
 #: Initialised data that is read.
 _KIND = 0x40000040
+_LARGEST_PAGE = 0x10000
 
 
 def with_section(library: bytes, content: bytes) -> bytes:
@@ -21,6 +22,8 @@ def with_section(library: bytes, content: bytes) -> bytes:
     if library[optional : optional + 2] != b"\x0b\x02":
         raise ValueError("not a DLL of 64 bits")
     page, unit = struct.unpack_from("<2I", library, optional + 32)
+    if not 0 < unit <= page <= _LARGEST_PAGE:
+        raise ValueError(f"pages of {page} bytes")
     memory, headers = struct.unpack_from("<2I", library, optional + 56)
     place = optional + optional_size + count * _SECTION.size
     if place + _SECTION.size > headers:

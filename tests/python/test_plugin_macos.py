@@ -253,7 +253,7 @@ def test_a_plug_in_is_made_of_kernels_for_macos(
         monkeypatch.setenv(variable, value)
     for kernels in root.glob("kernels/*"):
         build(kernels, ["aarch64"], system="macos")
-    with pytest.raises(PluginError, match=r"has to name wheels for macOS.*not a library for macOS"):
+    with pytest.raises(PluginError, match=r"or is damaged \(not a library for macOS"):
         make(root, made, shell=__file__)
     with pytest.raises(PluginError, match="two libraries for one processor"):
         make(root, made, shell=[shells["arm64"], shells["arm64"]])
