@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import os
+import stat
 import sys
 
 if sys.platform != "win32":
     import resource
 
-__all__ = ["Refusal", "reason_of"]
+__all__ = ["NO_FILE", "Refusal", "is_stream", "reason_of"]
 
 #: What the limit is of, its option of ulimit, and its unit.
 _LIMITS = {
@@ -22,8 +24,21 @@ _LIMITS = {
 }
 
 
+#: What a message says of a stream.
+NO_FILE = "it is a device, a pipe or a socket; expected a file"
+
+
 class Refusal(Exception):
     """Refusal of a tool, with what to do; the command line prints its message unchanged."""
+
+
+def is_stream(path: str | bytes | os.PathLike[str]) -> bool:
+    """Whether a path leads to a device, a pipe or a socket, which may never end or never begin."""
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def reason_of(error: OSError) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.refusals import reason_of
+from neml2_capi._ffi.refusals import NO_FILE, is_stream, reason_of
 
 _SUFFIX = ".npy"
 #: What a compressed file may become: numpy's own zeros shrink a thousandfold.
@@ -55,6 +55,8 @@ class Npz:
         self.forms: dict[str, Form] = {}
         self.text: bytes | None = None
         self._archive: zipfile.ZipFile | None = None
+        if is_stream(file):
+            raise Damage(NO_FILE)
         with _blamed():
             self._archive = zipfile.ZipFile(file)
             entries = self._archive.infolist()

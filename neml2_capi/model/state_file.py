@@ -16,7 +16,7 @@ from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.outside import written
-from neml2_capi._ffi.refusals import reason_of
+from neml2_capi._ffi.refusals import NO_FILE, is_stream, reason_of
 
 _FORMAT = "neml2_state 1"
 _WORD = 8
@@ -46,8 +46,14 @@ def write_state(
     Raises
     ------
     FatalError
-        The file cannot be written.
+        The file cannot be written, or the path is not that of a file.
     """
+    if is_stream(path):
+        raise FatalError(
+            f"the state cannot be written to {os.fspath(path)}: {NO_FILE}",
+            lib.NEML2_ERROR_FILE,
+            "path",
+        )
     header: dict[str, Any] = {"__metadata__": {"format": _FORMAT, **told}}
     parts, end = [], 0
     for name, array in arrays.items():
@@ -85,6 +91,8 @@ def read_state(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str
         The file cannot be read, is damaged, or is another one.
     """
     try:
+        if is_stream(path):
+            raise Damage(NO_FILE)
         content = Path(path).read_bytes()
         return _parsed(content)
     except (OSError, Damage) as error:

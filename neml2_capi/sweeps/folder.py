@@ -17,7 +17,15 @@ from neml2_capi.artifact.lock import Busy, locked
 from neml2_capi.driver.arguments import file_name
 from neml2_capi.driver.npz import read_npz
 from neml2_capi.sweeps.identity import digest, identity
-from neml2_capi.sweeps.store import Files, Memory, Store, put_aside, told_of, write
+from neml2_capi.sweeps.store import (
+    Files,
+    Memory,
+    Store,
+    put_aside,
+    require_no_stream,
+    told_of,
+    write,
+)
 from neml2_capi.sweeps.work import Failure, Run
 from neml2_capi.sweeps.zarr_store import Zarr
 
@@ -82,6 +90,7 @@ class Folder:
         with contextlib.ExitStack() as stack:
             with told_of(self.path, "be made the directory of a sweep"):
                 self.path.mkdir(parents=True, exist_ok=True)
+            require_no_stream(self.path / ".lock", "be locked")
             with told_of(self.path / ".lock", "be locked"):
                 try:
                     stack.enter_context(locked(self.path / ".lock"))
@@ -120,6 +129,7 @@ class Folder:
         file = self.path / "failures.jsonl"
         if not os.path.lexists(file):
             return {}
+        require_no_stream(file, "be read")
         with told_of(file, "be read"):
             lines = file.read_bytes().split(b"\n")
         return {item: failure for line in lines for item, failure in _failures_in(line, count)}
@@ -127,6 +137,7 @@ class Folder:
     def put_failures(self, failures: Mapping[int, Failure]) -> None:
         """Append failures to the file."""
         file = self.path / "failures.jsonl"
+        require_no_stream(file, "be written")
         with told_of(file, "be written"), file.open("a", encoding="utf-8") as stream:
             for item, failure in failures.items():
                 # The line before may have been cut short.
@@ -140,6 +151,7 @@ class Folder:
                 "holds no sweep: there is no sweep.json; name one that sweep() was given, or "
                 "restore that file from a copy"
             )
+        require_no_stream(file, "be read")
         try:
             return _described(read_json(file))
         except FatalError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 from collections.abc import Collection, Iterator, Mapping
@@ -14,7 +15,7 @@ import numpy as np
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.refusals import reason_of
+from neml2_capi._ffi.refusals import NO_FILE, is_stream, reason_of
 from neml2_capi.driver.npz import Damage, Npz, write_npz
 from neml2_capi.sweeps.work import ITEMS, Arrays
 
@@ -204,11 +205,18 @@ def told_of(file: Path, what: str) -> Iterator[None]:
         ) from error
 
 
+def require_no_stream(file: Path, what: str) -> None:
+    """FatalError if a path leads to a device or a pipe, which might wait for ever."""
+    with told_of(file, what):
+        if is_stream(file):
+            raise OSError(errno.EINVAL, NO_FILE)
+
+
 def write(file: Path, arrays: Mapping[str, Array]) -> None:
     """Write a file of numpy as a whole or not at all."""
     part = file.with_suffix(".part")
     with told_of(file, "be written"):
-        if part.is_dir():
+        if part.exists() and not part.is_file():
             part.rename(file.with_suffix(".damaged-part"))
         with part.open("wb") as stream:
             write_npz(stream, arrays)

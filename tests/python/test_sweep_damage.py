@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -88,6 +89,11 @@ def a_loop(path: Path) -> None:
     path.symlink_to(path.name)
 
 
+def a_pipe(path: Path) -> None:
+    removed(path)
+    os.mkfifo(path)
+
+
 OF_ANY: dict[str, Damage] = {
     "missing": removed,
     "empty": replaced(b""),
@@ -96,6 +102,7 @@ OF_ANY: dict[str, Damage] = {
     "not UTF-8": replaced(b"\xff\xfe{}"),
     "a folder": a_folder,
     "a loop": a_loop,
+    "a pipe": a_pipe,
 }
 OF_FILES: dict[str, Damage] = {**OF_ANY, "cut": cut, "flipped": flipped}
 
@@ -255,7 +262,7 @@ OF_FAILURES: dict[str, Damage] = {
     "deep": replaced(b"[" * 10**5),
     "item of no set": replaced(b'{"item": 99, "type": "E", "message": "m"}'),
 }
-OF_LOCK: dict[str, Damage] = {"a folder": a_folder, "a loop": a_loop, "random": OF_ANY["random"]}
+OF_LOCK = {name: OF_ANY[name] for name in ("a folder", "a loop", "a pipe", "random")}
 TABLE: dict[str, dict[str, Damage]] = {
     "sweep.json": OF_SWEEP,
     "parameters.npz": OF_PARAMETERS,
@@ -263,13 +270,13 @@ TABLE: dict[str, dict[str, Damage]] = {
     "items/00000003.npz": OF_RESULTS,
     "items": {"missing": removed, "a file": replaced(b"x"), "a loop": a_loop},
     ".lock": OF_LOCK,
-    "parameters.part": {"a folder": a_folder},
-    "items/00000003.part": {"a folder": a_folder},
+    "parameters.part": {"a folder": a_folder, "a pipe": a_pipe},
+    "items/00000003.part": {"a folder": a_folder, "a pipe": a_pipe},
     "sweep.part": {"a folder": a_folder},
 }
 #: Such a directory is refused; all others are mended by the same call.
-REFUSED = {"sweep.json": set(OF_SWEEP), "failures.jsonl": {"a folder", "a loop"}}
-REFUSED[".lock"] = {"a folder", "a loop"}
+REFUSED = {"sweep.json": set(OF_SWEEP), "failures.jsonl": {"a folder", "a loop", "a pipe"}}
+REFUSED[".lock"] = {"a folder", "a loop", "a pipe"}
 
 
 def right(results: SweepResults, whole: SweepResults) -> None:
