@@ -118,7 +118,7 @@ def model(
     rtol
         The same, as a fraction of the first norm.
     miters
-        The most iterations.
+        The bound of iterations: at most `miters` - 1 steps are made.
     dtype
         "float64" or "float32".
     target
