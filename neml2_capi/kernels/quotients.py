@@ -6,21 +6,24 @@ x is 49, and x * (1 / 49) is less. What decides such things is divided.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from neml2_capi.kernels.folding import product, quotient
 from neml2_capi.kernels.scalar import Node, Scalars, constant_of, is_usual
 
-#: Operations that decide by the last bit of an argument.
-_DECIDE = {"gt", "ge", "eq", "floor", "round", "trunc", "fmod", "asin", "acos", "acosh", "atanh"}
+#: Operations that decide by the last bit of an argument, and comparisons, which often do not.
+ROUNDINGS = frozenset({"floor", "round", "trunc", "fmod", "asin", "acos", "acosh", "atanh"})
+_DECIDE = ROUNDINGS | {"gt", "ge", "eq"}
 
 
-def decisive(steps: Sequence[tuple[str, Sequence[int]]]) -> bytearray:
+def decisive(
+    steps: Sequence[tuple[str, Sequence[int]]], by: Collection[str] = _DECIDE
+) -> bytearray:
     """1 for each step, of a name and the places of its arguments, on which a decision depends."""
     found = bytearray(len(steps))
     for place in range(len(steps) - 1, -1, -1):
         name, arguments = steps[place]
-        if found[place] or name in _DECIDE:
+        if found[place] or name in by:
             for argument in arguments:
                 found[argument] = 1
     return found

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from neml2_capi.kernels.program import FREE, Program, Step, live
-from neml2_capi.kernels.quotients import decisive
+from neml2_capi.kernels.quotients import ROUNDINGS, decisive
 
 #: Pairs are searched in sums and products of at most so many terms.
 _MOST_TERMS = 60
@@ -140,14 +140,15 @@ def _with_sums(program: Program) -> _Rebuilt:
 
 
 def _with_reciprocals(program: Program) -> _Rebuilt:
-    """x / z and more as products with 1 / z, if three or more are divided by one z, and no decision
-    depends on them.
+    """x / z and more as products with 1 / z, if three or more are divided by one z.
 
+    Those that are rounded to whole numbers stay quotients. Those that are compared do not: most
+    laws of slip compare hundreds.
     z is scaled first, since the reciprocal of a subnormal number is infinite, unless it is a norm
     that is never so small.
     """
     least = _least_values(program)
-    decides = decisive([(name, arguments) for name, arguments, _ in program.steps])
+    decides = decisive([step[:2] for step in program.steps], ROUNDINGS)
     divisions = Counter(
         a[1] for p, (name, a, _) in enumerate(program.steps) if name == "div" and not decides[p]
     )
