@@ -17,6 +17,7 @@ from neml2_capi._ffi.components import components
 from neml2_capi._ffi.inspection import HYPOTHESES, STRAIN_MEASURES, STRESS_MEASURES
 from neml2_capi.artifact.files import DTYPES
 from neml2_capi.cli import prescription
+from neml2_capi.cli.signals import increasing
 from neml2_capi.cli.toml_file import read
 from neml2_capi.driver.record import REPORTED
 from neml2_capi.model.scheduler import scheduler_of
@@ -170,15 +171,15 @@ def _times(node: Node, model: Model) -> tuple[Array, str]:
             if other in node:
                 raise node.refuse(f"has 'list' and {other!r}; expected a list, or end and steps")
         times = node["list"].numbers("a list of increasing times")
-        if times.ndim != 1 or len(times) < 2 or not (np.diff(times) > 0).all():
+        if not increasing(times) or len(times) < 2:
             raise node["list"].expected("a list of increasing times, two at least")
         return times, name
     end = node.required("end", "the last time; or give a 'list' of times").number("a time")
     what = "a number of steps, 1 at least"
     steps = node.required("steps", what).count(what)
     start = node["start"].number("a time") if "start" in node else 0.0
-    if not start < end < np.inf:
-        raise node["end"].expected(f"a time after the start, {start:g}")
+    if not start < end or end - start == np.inf:
+        raise node["end"].expected(f"a time after the start, {start:g}, at a finite distance")
     try:
         return np.linspace(start, end, steps + 1), name
     except (MemoryError, ValueError) as error:

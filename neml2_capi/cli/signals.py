@@ -79,7 +79,13 @@ def _signal(node: Node, times: Array, *others: str) -> tuple[Signal, bool]:
 
 def column(node: Node, times: Array, variable: Variable | None = None) -> Signal:
     """A number, or a whole variable, from a csv or npz file; linear in between its rows."""
-    return _covering(node.find("column") or node["file"], *rows_of(node, times, variable), times)
+    at, values = rows_of(node, times, variable)
+    blame = node.find("column") or node["file"]
+    good = np.isfinite(values)
+    if not good.all():
+        row = int(np.argwhere(~good)[0, 0])
+        raise blame.refuse(f"has {values[~good][0]} in row {row + 1}; expected finite numbers")
+    return _covering(blame, at, values, times)
 
 
 def rows_of(node: Node, times: Array, variable: Variable | None = None) -> tuple[Array, Array]:
@@ -105,9 +111,20 @@ def rows_of(node: Node, times: Array, variable: Variable | None = None) -> tuple
     else:
         with (clock or blame).blamed():
             at = columns[clock.text("the name of a column") if clock else "t"]
-    if len(at) != len(rows) or not (np.diff(at) > 0).all():
-        raise blame.refuse(f"the times of {path} do not increase, with one for each row")
-    return at, scale * rows
+    if len(at) != len(rows) or not increasing(at):
+        raise blame.refuse(
+            f"the times of {path} are not finite and increasing, with one for each row"
+        )
+    with np.errstate(over="ignore"):
+        return at, scale * rows
+
+
+def increasing(times: Array) -> bool:
+    """Whether times are a list, one at least, that increases over a finite distance."""
+    if times.ndim != 1 or not times.size:
+        return False
+    with np.errstate(all="ignore"):
+        return bool((np.diff(times) > 0).all() and np.isfinite(times[-1] - times[0]))
 
 
 def _constant(node: Node) -> Signal:
@@ -164,8 +181,8 @@ def points_of(node: Node, least: int = 2) -> tuple[Array, Array]:
     values = Node(node.file, node.key, [pair[1] for pair in pairs]).numbers(what)
     if at.ndim != 1 or values.ndim > 2:
         raise node.expected(what)
-    if not (np.diff(at) > 0).all():
-        raise node.refuse("the times of the points do not increase")
+    if not increasing(at):
+        raise node.refuse("the times of the points do not increase over a finite distance")
     return at, values
 
 

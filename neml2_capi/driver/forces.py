@@ -217,7 +217,7 @@ def clock(times: Any) -> Table:
             "its own, and the first are the values of the initial state",
             lib.NEML2_ERROR_SHAPE,
         )
-    increasing = np.diff(values, axis=0) > 0
+    increasing = values[1:] > values[:-1]
     if not increasing.all():
         step = int(np.argwhere(~increasing)[0, 0]) + 1
         raise label.refuse(

@@ -179,8 +179,9 @@ class Experiment:
             kept, others, scatter = _from_zero(kept, others, scatter, measured, control)
         if len(kept["t"]) < 2:
             raise wrong("t", f"of {name!r}: expected two rows at least")
-        if (np.diff(kept["t"]) <= 0).any():
-            row = int(np.argmax(np.diff(kept["t"]) <= 0))
+        backward = kept["t"][1:] <= kept["t"][:-1]
+        if backward.any():
+            row = int(np.argmax(backward))
             raise wrong(
                 "t",
                 f"of {name!r} does not increase after row {row}, from {kept['t'][row]:g} to "
