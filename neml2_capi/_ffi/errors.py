@@ -286,15 +286,11 @@ def caused(error: _E, cause: int) -> _E:
 
 
 def _plural(kind: str) -> str:
-    """Plural of a noun that others may follow: "columns of a.csv", "hypotheses"."""
+    """Plural of nouns that others may follow: "columns of a.csv", "hypotheses"."""
     nouns, *others = re.split(r"(?= (?:of|in|with|that) )", kind, maxsplit=1)
-    ends = {r"sis$": "se", r"(?<![aeo])y$": "ie"}
-    made = []
-    for noun in nouns.split(" or "):
-        for end, plural in ends.items():
-            noun = re.sub(end, plural, noun)
-        made.append(f"{noun}s")
-    return " or ".join(made) + "".join(others)
+    for end, plural in {"sis": "se", "(?<![aeo])y": "ie", "": "s"}.items():
+        nouns = re.sub(f"{end}(?=, | or |$)", plural, nouns)
+    return nouns + "".join(others)
 
 
 def unknown_name(kind: str, name: object, names: Iterable[str]) -> UnknownNameError:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from neml2_capi import Error, Results, StepError
 from neml2_capi._ffi.outside import written
-from neml2_capi.cli.verify_file import Expected, Test, interpolated
+from neml2_capi.cli.verify_file import Expected, Test, interpolated, with_axes
 
 Array = NDArray[np.float64]
 #: What XML cannot hold.
@@ -121,16 +121,16 @@ def _compared(expected: Expected, results: Results) -> Comparison:
     columns, times = results.columns(), expected.times
     steps = columns["t"]
     there = {name: interpolated(steps, values, times) for name, values in columns.items()}
-    found, wanted = there[expected.column], expected.curve(times, there)
+    curve, wanted = columns[expected.column], expected.curve(times, there)
+    axes = max(curve.ndim, wanted.ndim)
+    found = with_axes(there[expected.column], axes)
     try:
-        shape = np.broadcast_shapes(found.shape, wanted.shape)
+        found, wanted = np.broadcast_arrays(found, with_axes(wanted, axes))
     except ValueError:
         raise expected.node.refuse(
-            f"gives values for the points {wanted.shape[1:]}, but results are of "
-            f"{found.shape[1:] or 'one point'}"
+            f"gives values for the points {wanted.shape[1:]}, but results are of {curve.shape[1:]}"
         ) from None
-    found, wanted = np.broadcast_to(found, shape), np.broadcast_to(wanted, shape)
-    return Comparison(expected, steps, columns[expected.column], found, wanted)
+    return Comparison(expected, steps, with_axes(curve, axes), found, wanted)
 
 
 def outcome(name: str, load: Any) -> Outcome:

@@ -118,4 +118,5 @@ def _constant(number: Any, values: Mapping[str, Array]) -> Any:
 
 
 def _applied(function: Callable[..., Any], parts: list[Part], values: Mapping[str, Array]) -> Any:
-    return function(*(part(values) for part in parts))
+    """The value in float64: a comparison is 1 or 0."""
+    return np.asarray(function(*(part(values) for part in parts)), np.float64)

@@ -16,7 +16,15 @@ from neml2_capi._ffi.components import column, components
 from neml2_capi._ffi.errors import unknown_name
 from neml2_capi.cli.driver_file import LOADING, Run, loading
 from neml2_capi.cli.expressions import CONSTANTS, Expression
-from neml2_capi.cli.signals import KINDS, WITH_FILE, points_of, rows_of, signal
+from neml2_capi.cli.signals import (
+    KINDS,
+    WITH_FILE,
+    equally_long,
+    increasing,
+    points_of,
+    rows_of,
+    signal,
+)
 from neml2_capi.cli.toml_file import changed, read
 
 Array = NDArray[np.float64]
@@ -151,7 +159,7 @@ def _compared(node: Node, steps: Array, given: Array) -> Array:
     if "at" in node:
         at = node["at"]
         times = steps if at.value == "steps" else np.atleast_1d(at.numbers('times, or "steps"'))
-        if times.ndim != 1 or not (np.diff(times) > 0).all():
+        if not increasing(times):
             raise at.expected('a list of increasing times, or "steps"')
     if "between" in node:
         ends = node["between"].numbers("two times")
@@ -184,8 +192,14 @@ def interpolated(at: Array, values: Array, times: Array) -> Array:
     fraction = np.clip((times - at[last - 1]) / (at[last] - at[last - 1]), 0.0, 1.0)
     fraction = fraction.reshape(-1, *(1,) * (values.ndim - 1))
     begin, end = values[last - 1], values[last]
-    inside = begin + fraction * (end - begin)
+    with np.errstate(all="ignore"):  # what is not finite shows in the comparison
+        inside = begin + fraction * (end - begin)
     return np.where(fraction == 0.0, begin, np.where(fraction == 1.0, end, inside))
+
+
+def with_axes(values: Array, axes: int) -> Array:
+    """Values over times with so many axes: a number for all points has axes of length 1."""
+    return values.reshape(len(values), *(1,) * (axes - values.ndim), *values.shape[1:])
 
 
 def _between(at: Array, values: Array) -> Curve:
@@ -235,17 +249,21 @@ def _closed_form(test: Node, node: Node, run: Run) -> tuple[Curve, tuple[str, ..
         if name in constants:
             values[name] = constants[name]
         elif name not in columns:
+            parameters = run.model.parameters.names
+            if not any(f".{full}".endswith(f".{name}") for full in parameters):
+                known = (*columns, *constants, *parameters)
+                node.must_be_in(known, name, "column, constant or parameter")
             with node.blamed():
                 parameter = run.model.parameters[run.model.parameters.resolve(name)]
             values[name] = stored[parameter.name]
     needs = tuple(name for name in expression.names if name not in values)
 
     def curve(times: Array, found: Columns) -> Array:
-        axes = max(values.ndim for values in found.values())
-        aligned = {
-            n: v.reshape(len(v), *(1,) * (axes - v.ndim), *v.shape[1:]) for n, v in found.items()
-        }
-        value = expression({**values, **aligned})
+        points = (*(np.ndim(value) for value in values.values()), 0)
+        axes = max(max(points) + 1, *(value.ndim for value in found.values()))
+        aligned = {name: with_axes(value, axes) for name, value in found.items()}
+        with equally_long(node):
+            value = expression({**values, **aligned})
         return value if value.ndim == axes else np.broadcast_to(value, (len(times), *value.shape))
 
     return curve, needs

@@ -142,6 +142,30 @@ def test_a_value_for_each_point(tmp_path: Path) -> None:
     assert "values for the points (3,), but results are of (2,)" in three
 
 
+@pytest.mark.parametrize("steps", [1, 2, 4])
+def test_an_expected_value_for_all_points(tmp_path: Path, steps: int) -> None:
+    """With as many points as times, times were taken for points."""
+    factor = LAME / 200e3
+    body = f"""
+[[test]]
+times.steps = {steps}
+times.end = 1.0
+parameters.E = [200e3, 200e3, 200e3]
+expect.stress.xx.ramp = {LAME * 0.01}
+expect.strain.xx.expression = "0.01 * t"
+[[test]]
+times.steps = {steps}
+times.end = 1.0
+constants.c = [1, 1, 1]
+expect.strain.xx.expression = "strain.xx + t * 0 * c"
+expect.stress.xx.expression = "{factor} * E * strain.xx"
+"""
+    done = verify(written(tmp_path, body), "--json")
+    assert done.exit_code == 0, done.output
+    for test in json.loads(done.stdout)["tests"]:
+        assert [each["missed"] for each in test["columns"]] == [0, 0]
+
+
 def test_an_artifact_given_to_the_command_is_in_the_place_of_the_files(tmp_path: Path) -> None:
     body = "[[test]]\n[test.expect]\nequivalent_plastic_strain.constant = 0.0\n"
     file = written(tmp_path, body, "isotropic_hardening")
@@ -190,6 +214,23 @@ def test_steps_that_do_not_converge_and_numbers_that_are_none_fail(tmp_path: Pat
         assert done.exit_code == 1 and f"expected {value}," in done.output
 
 
+def test_an_expression_that_cannot_be_computed_ends_its_test_alone(tmp_path: Path) -> None:
+    body = """
+[[test]]
+name = "lists"
+parameters.E = [1, 2]
+constants.c = [1, 2, 3]
+expect.strain.xx.expression = "E * c"
+[[test]]
+name = "sound"
+expect.strain.xx.expression = "strain.xx * (strain.xx > 0) - 0 * (t < 0.5)"
+"""
+    done = verify(written(tmp_path, body), "--junit", tmp_path / "j.xml")
+    assert "1 of 2 tests failed: lists" in done.output, done.output
+    suite = next(ElementTree.parse(tmp_path / "j.xml").iter("testsuite"))
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "0", "1")
+
+
 def test_both_curves_are_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     body = "[[test]]\nname = 'a/b'\nexpect.stress.xx.ramp = 1.0\nexpect.strain.xx.ramp = 0.01\n"
@@ -216,7 +257,15 @@ def test_both_curves_are_drawn(tmp_path: Path) -> None:
         ("expect.stress.xx = {constant = 0, at = [2]}", "from time 2 to 2, but [times] goes"),
         ("expect.stress.xx = {points = [[0.5, 1]], at = 'steps'}", "but its values go from 0.5"),
         ("expect.stress.xx = {constant = 0, between = [2, 3]}", "no time is left"),
-        ("expect.stress.xx.expression = 'E * strain.x'", "unknown parameter 'strain.x'"),
+        (
+            "expect.stress.xx.expression = 'E * strain.xq'",
+            "unknown column, constant or parameter 'strain.xq'; did you mean 'strain.xz'? The "
+            "columns, constants or parameters are: t, strain.xx",
+        ),
+        (
+            "parameters.E = [1, 2]\nconstants.c = [1, 2, 3]\nexpect.stress.xx.expression = 'E * c'",
+            "expect.stress.xx.expression: holds lists of different lengths",
+        ),
         ("expect.stress.xx.expression = '__import__(\"os\")'", "no function '__import__'"),
         ("expect.stress.xx.expression = 'strain.xx.real[0]'", "may not hold 'strain.xx.real[0]'"),
         ("expect.stress.xx.expression = '1 +'", "no expression"),
@@ -264,6 +313,12 @@ def test_closed_forms_are_arithmetic() -> None:
         "min(x, 0) - max(x, 0)": [-1.0, -4.0],
         "'3.xy' * (x >= 0)": [0.0, 4.0],
         "exp(log(abs(x))) * sign(+x)": x,
+        "(x > 0) - (x < 0)": [-1.0, 1.0],
+        "(x > 0) + (x >= 4)": [0.0, 2.0],
+        "-(x > 0)": [0.0, -1.0],
+        "sign(x < 0)": [1.0, 0.0],
+        "exp(x >= 0)": [1.0, np.e],  # of half precision it was
+        "1 if (x > 0) * 2 else 3": [3.0, 1.0],
     }
     for text, value in expected.items():
         np.testing.assert_allclose(Expression(text)(values), value, rtol=1e-15, err_msg=text)
