@@ -15,6 +15,7 @@ from neml2_capi.fit.experiment import Experiment
 from neml2_capi.fit.simulate import Simulated, Simulator
 
 if TYPE_CHECKING:
+    from neml2_capi.fit.terms import Terms
     from neml2_capi.model import Model
 
 Array = NDArray[np.float64]
@@ -37,8 +38,43 @@ _STRAINS = {"%": 1e-2, "permille": 1e-3, "microstrain": 1e-6}
 _RIGHT, _NEAR, _NEARER = 0.15, 0.35, 1.5
 #: The cosine between measured and modelled values beyond which one of them has the wrong sign.
 _OPPOSITE = 0.8
+#: The least square of a factor of residuals; the greatest sum of squares is its inverse.
+_LEAST_SQUARE = 1e-290
 #: Fewer measured rows than these have no shape.
 _ROWS = 5
+
+
+def check_sizes(experiments: Sequence[Experiment], parts: Sequence[Terms | None]) -> None:
+    """Raise if squares of residuals, or of their derivatives, are no numbers of floating point.
+
+    Parameters
+    ----------
+    experiments, parts
+        Tests, and the residuals of each; None if the model failed.
+
+    Raises
+    ------
+    FatalError
+        A deviation, a weight or what was measured is too large, or too small.
+    """
+    for experiment, part in zip(experiments, parts, strict=True):
+        if part is None or not part.residuals.size or experiment.weight == 0:
+            continue
+        factors = np.array([np.abs(each).max(initial=0.0) for each in part.weights.values()])
+        with np.errstate(all="ignore"):
+            squares = np.square(factors)
+            total = np.square(part.residuals).sum() + squares.sum()
+        if 0 < total <= 1 / _LEAST_SQUARE and np.all((squares > _LEAST_SQUARE) | (factors == 0)):
+            continue
+        measured = max(float(np.nanmax(np.abs(v))) for v in experiment.measured.values())
+        known = experiment.deviation is not None
+        scatter = f"the deviation {np.min(experiment.deviation):g}" if known else "no deviation"
+        raise wrong(
+            "experiments",
+            f"have {experiment.name!r}, for which squares of residuals are beyond numbers of "
+            f"floating point: its {experiment.seen} goes to {measured:g}, with {scatter} and the "
+            f"weight {experiment.weight:g}. Correct the one that is wrong",
+        )
 
 
 def check_start(

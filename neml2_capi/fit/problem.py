@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from concurrent.futures import BrokenExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from neml2_capi._ffi.library import lib
 from neml2_capi.driver.arguments import check_is_model, wrong
 from neml2_capi.driver.progress import bar
 from neml2_capi.fit.parameters import Parameter, Space
-from neml2_capi.fit.plausible import check_start
+from neml2_capi.fit.plausible import check_sizes, check_start
 from neml2_capi.fit.repeats import distinct
 from neml2_capi.fit.results import LEAST_SCATTER, Fit, evaluated
 from neml2_capi.fit.search import Search, check_method, search
@@ -95,7 +96,9 @@ class Problem:
         #: experiments have a `deviation`, else what a search found.
         self.scatter = 1.0
         self._last: tuple[Array, list[Simulated], list[Terms | None]] | None = None
-        start = self._simulated(self.space.start)
+        with np.errstate(all="ignore"):  # what is too large is refused with its test
+            start = self._simulated(self.space.start)
+        check_sizes(self.experiments, start[1])
         values = self._by_experiment(self.space.outside(np.array(self.space.start))[0])
         check_start(model, names, self.experiments, values, start[0])
         sizes = [part.residuals.size for part in start[1] if part]
@@ -372,7 +375,8 @@ class Problem:
         Raises
         ------
         FatalError
-            scipy is not installed, has no such method or option, or no search came to an end.
+            scipy is not installed, has no such method or option, no search came to an end, or a
+            worker was lost.
         """
         check_method(method, options)
         for name, number, least in (("starts", starts, 1), ("seed", seed, 0)):
@@ -380,11 +384,20 @@ class Problem:
                 raise wrong(name, f"must be a whole number, {least} at least; got {number!r}")
         places = np.concatenate([[self.space.start], self.space.sampled(starts - 1, seed)])
         found: list[Search] = []
-        with Workers(executor) as workers, bar(starts, 0, "start", progress) as shown:
-            waiting = [workers.submit(search, self, place, method, options) for place in places]
-            for each in waiting:
-                found.append(each.result())
-                shown.update(1)
+        try:
+            with Workers(executor) as workers, bar(starts, 0, "start", progress) as shown:
+                waiting = [workers.submit(search, self, place, method, options) for place in places]
+                for each in waiting:
+                    found.append(each.result())
+                    shown.update(1)
+        except BrokenExecutor as error:
+            raise FatalError(
+                "a worker of the executor ended before its search: memory ran out, it was killed, "
+                'or the program begins its work outside of `if __name__ == "__main__":`. Take '
+                "fewer workers, or none",
+                lib.NEML2_ERROR_INTERNAL,
+                "executor",
+            ) from error
         good = [each for each in found if np.isfinite(each.cost)]
         if not good:
             raise FatalError(

@@ -183,8 +183,13 @@ class Simulator:
         others: dict[str, Any] = {}
         for name in first.forces:
             if name in (self.strain, "t") or name not in self.model.inputs.index_of:
-                known = [n for n in self.model.inputs.names if n not in (self.strain, "t")]
-                raise unknown_name(f"input in the forces of {first.name!r}", name, known)
+                inputs = self.model.inputs.names
+                known = [n for n in inputs if n not in (self.strain, "t") and "~" not in n]
+                raise wrong(
+                    "forces",
+                    f"of {first.name!r} have {name!r}; expected inputs of the model besides its "
+                    f"strain and the time: {', '.join(known) or 'it has no others'}",
+                )
             if self.model.inputs[self.model.inputs.index_of[name]].point_shape:
                 raise wrong("forces", f"of {first.name!r} have {name!r}, which is no scalar")
             rows = [np.broadcast_to(np.asarray(t.forces[name], float), t.t.shape) for t in tests]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +77,45 @@ def test_an_experiment_names_what_is_wrong(
 ) -> None:
     with pytest.raises(FatalError, match=message):
         Experiment.of("a", **{**given, **change})
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("loss", ["values", "curve", "ratcheting"])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"deviation": 1e-300}, r"goes to \d+\.\d+, with the deviation 1e-300 and the weight 1\."),
+        ({"deviation": 1e300}, r"with the deviation 1e\+300 and"),
+        ({"stress": 1e300}, r"its stress goes to 1e\+300, with no deviation and the weight 1\."),
+        ({"stress": 1e160}, r"its stress goes to 1e\+160, with no"),
+        ({"stress": 1e300, "deviation": 1.0}, r"goes to 1e\+300, with the deviation 1 and"),
+        ({"weight": 1e-320}, r"with no deviation and the weight 9\.99989e-321\."),
+    ],
+)
+def test_squares_of_residuals_are_numbers(
+    law: Model, given: dict[str, Any], change: dict[str, Any], message: str, loss: str
+) -> None:
+    """The search ended in scipy, or gave deviations of inf."""
+    if "stress" in change:
+        change = {**change, "stress": np.where(TIMES > 5, change["stress"], given["stress"])}
+    test = Experiment.of("a", **{**given, "loss": loss, **change})
+    with pytest.raises(FatalError, match="experiments have 'a', for which squares .*" + message):
+        Problem(law, [test], {"E": 1e5, "yield_stress": 100.0})
+
+
+def test_forces_are_inputs_of_the_model(law: Model, given: dict[str, Any]) -> None:
+    test = Experiment.of("a", **given, forces={"temperature": 20.0})
+    message = "forces of 'a' have 'temperature'; expected inputs .* the time: it has no others"
+    with pytest.raises(FatalError, match=message):
+        Problem(law, [test], {"E": 1e5})
+
+
+def test_a_worker_that_is_lost_is_told(law: Model, given: dict[str, Any]) -> None:
+    problem = Problem(law, [Experiment.of("a", **given)], {"E": Parameter(1e5, 1e4, 1e6)})
+    spawn = get_context("spawn")
+    pool = partial(ProcessPoolExecutor, 1, spawn, initializer=os._exit, initargs=(1,))
+    with pytest.raises(FatalError, match="a worker of the executor ended before its search"):
+        problem.solve(starts=2, executor=pool)
 
 
 @pytest.mark.parametrize(
