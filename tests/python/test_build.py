@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 from native import ROOT
 
-from tools import wheel
+from tools import environments, wheel
 
 
 def run(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
@@ -45,6 +46,25 @@ def test_where_no_other_torch_can_be_had_a_line_says_why(tmp_path: Path) -> None
     (told,) = (line for line in done.stdout.splitlines() if line.startswith("no torch "))
     assert "for the tests: ERROR: " in told
     assert not list((tmp_path / ".cache").rglob("torch-*/torch"))
+
+
+def test_workers_of_a_program_do_not_run_it_again(tmp_path: Path) -> None:
+    (tmp_path / "asked.py").write_text("""
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+def main():
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        print(pool.submit(abs, -3).result())
+""")
+    environment = environments.Environment(tmp_path)
+    environment.python.parent.mkdir()
+    environment.python.symlink_to(sys.executable)
+    environment.add_program("ask", "asked", "main")
+    command = [environment.program("ask")]
+    variables = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == ("3\n", 0), done.stderr
 
 
 @pytest.mark.parametrize("name", ["page/law.js", "examples/elasticity/metadata.json", "model.py"])
