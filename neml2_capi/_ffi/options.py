@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn, SupportsIndex
 
 import numpy as np
 
@@ -57,6 +57,12 @@ class Options(Mapping[str, Any]):
             except OverflowError:
                 raise refused(name, "a larger one", "a number that a float can hold") from None
         self._model.set_option(name, given)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError(
+            "the options of a model cannot be copied or pickled: take dict(model.options), or copy "
+            "the Model"
+        )
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self)
