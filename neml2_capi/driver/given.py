@@ -16,7 +16,7 @@ from neml2_capi.driver.series import Roles
 from neml2_capi.model.evaluation import check_mapping
 
 if TYPE_CHECKING:
-    from neml2_capi._ffi.variables import Variable
+    from neml2_capi._ffi.variables import Variable, Variables
     from neml2_capi.model import Model
 
 
@@ -60,12 +60,12 @@ def initial_values(model: Model, roles: Roles, values: Mapping[str, Any]) -> dic
     return given
 
 
-def parameter_values(model: Model, values: Mapping[str, Any]) -> dict[str, Given]:
-    """Read parameters, by the names as they were given."""
+def parameter_values(known: Variables, values: Mapping[str, Any]) -> dict[str, Given]:
+    """Read values of known parameters, by the names as they were given."""
     check_mapping("parameters", values)
     given = {}
     for name, value in values.items():
-        variable = model.parameters[model.parameters.resolve(name)]
+        variable = known[known.resolve(name)]
         given[name] = _given(Label("parameter", variable.name), variable, value)
     return given
 

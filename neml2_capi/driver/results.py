@@ -18,7 +18,7 @@ from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.outside import written
 from neml2_capi._ffi.tensor import Tensor
-from neml2_capi._ffi.variables import Variable
+from neml2_capi._ffi.variables import Variable, Variables
 from neml2_capi.driver.arguments import file_name, names_of, wrong
 from neml2_capi.driver.derived import Derived
 from neml2_capi.driver.npz import read_npz, write_npz
@@ -77,6 +77,8 @@ class Results(Derived):
         #: The batch B of all points, and the names of arrays that have another or none.
         self._batch: tuple[int, ...] = ()
         self._others: frozenset[str] = frozenset()
+        #: The parameters of the model.
+        self._parameters: Variables | None = None
         self._variables = {v.name: v for v in variables if v.name in self._arrays}
 
     def __getitem__(self, name: str) -> Any:
@@ -235,6 +237,7 @@ class Results(Derived):
         results = Results(arrays, self._variables.values())
         results._gradients, results._slopes = self._gradients, self._slopes
         results._batch, results._others = self._batch, self._others
+        results._parameters = self._parameters
         return results
 
     def _shape_of(self, name: str, batch: tuple[int, ...]) -> tuple[int, ...]:

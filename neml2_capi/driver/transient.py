@@ -200,7 +200,7 @@ def drive(
     prescribed = _forces(model, [n for n in roles.forces if n != time], forces, clocked)
     timed = {time: clocked, **prescribed} if time in roles.forces else prescribed
     starts = initial_values(model, roles, {} if initial is None else initial)
-    replaced = parameter_values(model, {} if parameters is None else parameters)
+    replaced = parameter_values(model.parameters, {} if parameters is None else parameters)
     replaced = {name: value.finite() for name, value in replaced.items()}
     given: list[Force | Given] = [clocked, *prescribed.values(), *starts.values()]
     given += controlled.forces if controlled else []
@@ -257,6 +257,7 @@ def drive(
                 if saved and step == until:
                     saved.keep(step - 1)
         results = stepping.results(clocked.steps)
+    results._parameters = model.parameters
     if history is None:
         return results
     history.keep({name: rows.rows[name] for name in history.recorded}, rows.between)

@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neml2_capi._ffi.labels import listed
+from neml2_capi._ffi.labels import common_batch, listed
+from neml2_capi.driver.given import parameter_values
 from neml2_capi.jax._operation import Arrays
 from neml2_capi.model.evaluation import check_mapping
 
@@ -42,7 +43,9 @@ def driven(run: Callable[..., Any], outputs: Iterable[str]) -> Callable[[Arrays]
     Raises
     ------
     FatalError
-        As drive() does, once the function is called.
+        As drive() does, once the function is called: of names and shapes.
+    jax.errors.JaxRuntimeError
+        A value is refused, NaN for example, or a step did not converge; its text has the message.
     """
     names = listed(outputs)
 
@@ -54,7 +57,9 @@ def driven(run: Callable[..., Any], outputs: Iterable[str]) -> Callable[[Arrays]
         known = tuple(parameters)
         values = tuple(jnp.asarray(parameters[name], float) for name in known)
         first, dtype = run(), jax.dtypes.canonicalize_dtype(float)
-        batch = np.broadcast_shapes(*(value.shape for value in values))
+        shaped = {n: np.broadcast_to(0.0, v.shape) for n, v in zip(known, values, strict=True)}
+        found = parameter_values(first._parameters, shaped).values()
+        batch = common_batch(((each.label, each.batch) for each in found), first._batch)
         shapes = [jax.ShapeDtypeStruct(first._shape_of(name, batch), dtype) for name in names]
 
         def forward(*arrays: Any) -> tuple[Any, ...]:

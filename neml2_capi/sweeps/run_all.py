@@ -188,7 +188,7 @@ def _checked(run: Run, sets: Sets) -> Run:
             "has parameters of its own, which the sets' parameters would replace; set them in the "
             "model, or put them into each set",
         )
-    parameter_values(model, sets[0])
+    parameter_values(model.parameters, sets[0])
     return run if "progress" in run.keywords else partial(run, progress=False)
 
 

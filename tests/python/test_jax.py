@@ -443,3 +443,24 @@ def test_a_history_has_the_batch_of_its_parameters_and_forces() -> None:
             assert not jax.grad(lambda v, h=history: h({"E": v})["t"].sum())(values).any()
     with pytest.raises(FatalError, match="parameters must be a mapping"):
         history([200e3])  # type: ignore[arg-type]
+
+
+def test_a_history_refuses_names_and_shapes_before_it_is_driven() -> None:
+    """They were refused in a callback of jax, which told them at the end of a traceback."""
+    steel = Model(examples.path("isotropic_hardening"))
+    times = np.linspace(0, 10, 6)
+    strain = np.outer(times, [1e-3, 2e-3, 3e-3])[..., None] * np.eye(6)[0]
+    history = driven(partial(drive, steel, times, {"strain": strain}), ["stress"])
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"foo": 1.0}, "unknown parameter 'foo'"),
+        ({"strain": 1.0}, "unknown parameter 'strain'"),
+        ({"E": np.full(2, 2e5)}, r"'E' has the batch \(2,\), which does not broadcast"),
+    ]
+    for parameters, message in wrong:
+        for function in (history, jax.jit(history)):
+            with pytest.raises(FatalError, match=message):
+                function(parameters)
+    with pytest.raises(UnknownNameError, match="unknown result 'stres'"):
+        driven(partial(drive, steel, times, {"strain": strain}), ["stres"])({"E": 2e5})
+    with pytest.raises(jax.errors.JaxRuntimeError, match="parameter 'E' is nan; expected finite"):
+        jax.block_until_ready(history({"E": np.nan}))
