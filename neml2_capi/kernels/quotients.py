@@ -47,4 +47,7 @@ def replace_quotients(s: Scalars) -> None:
             a, (factor, over) = x.arguments[0], x.arguments[1].arguments
             value = constant_of(a)
             if is_usual(value):
-                x.arguments = (s.constant(product(value, float(factor.data))), over)
+                x.arguments = (
+                    s.constant(product(value, float(factor.data))),  # type: ignore[arg-type]
+                    over,
+                )

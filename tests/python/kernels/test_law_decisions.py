@@ -43,9 +43,14 @@ def compared(law: Law, points: Any, path: Path, dtype: str = "float64") -> tuple
     """The outputs of a model of kernels, and of torch."""
     points = np.asarray(points, dtype)
     expected = torch.stack([law(torch.tensor(x)) for x in points]).numpy()
-    shapes = {"inputs": {"x": points.shape[1:]}, "outputs": {"y": expected.shape[1:]}}
     export.model(
-        lambda x: {"y": law(x)}, path, **shapes, kernels="only", target="native", dtype=dtype
+        lambda x: {"y": law(x)},
+        path,
+        inputs={"x": points.shape[1:]},
+        outputs={"y": expected.shape[1:]},
+        kernels="only",
+        target="native",
+        dtype=dtype,
     )
     return Model(path, dtype=dtype).forward({"x": points})["y"], expected
 
