@@ -14,6 +14,7 @@ import numpy as np
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.refusals import NO_FILE, is_stream
 from neml2_capi.driver.npz import Damage
 from neml2_capi.sweeps.store import absent, told_of
 from neml2_capi.sweeps.work import Arrays
@@ -50,6 +51,7 @@ class Zarr:
         with self._blamed(folder):
             if os.path.lexists(folder) and not (folder / "zarr.json").is_file():
                 raise Damage("there is no zarr.json")
+            _require_no_stream(folder)
             self._root: Any = zarr.open_group(folder, mode="a" if mend else "r")
         with self._blamed(folder / "results"):
             if mend:
@@ -207,3 +209,11 @@ class Zarr:
                 lib.NEML2_ERROR_FILE,
                 str(part),
             ) from error
+
+
+def _require_no_stream(folder: Path) -> None:
+    """Damage if Zarr would wait for a pipe."""
+    for place, _, files in os.walk(folder):
+        for file in files:
+            if is_stream(Path(place) / file):
+                raise Damage(f"{Path(place) / file}: {NO_FILE}")
