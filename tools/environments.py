@@ -83,11 +83,10 @@ class Environment:
 
     def add_program(self, name: str, module: str, function: str) -> None:
         """Write a program that calls a function of a module, as pip does."""
-        program, call = self.program(name), f"import sys\nfrom {module} import {function}\n"
         # Workers of the program import it once more.
-        call += f'if __name__ == "__main__":\n    sys.exit({function}())\n'
-        program.write_text(f"#!{self.python}\n{call}")
-        program.chmod(0o755)
+        call = f'import sys\nfrom {module} import {function}\nif __name__ == "__main__":\n'
+        self.program(name).write_text(f"#!{self.python}\n{call}    sys.exit({function}())\n")
+        self.program(name).chmod(0o755)
 
     def install_wheel(self, wheel: Path) -> None:
         """Replace the installed package by the wheel's, unless it is the same."""
