@@ -34,7 +34,7 @@ void Draft::replace() {
   std::error_code failure;
   const auto there = std::filesystem::status(path_, failure);
   if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there))
-    fail("there is no file of that name, but a folder, a device or a pipe");
+    fail("it is a folder, a device or a pipe; expected a file");
   std::filesystem::rename(draft_, path_, failure);
   if (failure) fail(failure.message());
 }

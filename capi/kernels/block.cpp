@@ -169,7 +169,7 @@ class Block {
     return step.run.kernel && !step.run.kernel->prepare && step.begin.count == 0 && step.passes == 1;
   }
 
-  // Calls a kernel for so many blocks, whose lists of arrays are as far from each other as they are.
+  // Calls a kernel for each of these blocks. Their lists of arrays are as far apart as the blocks.
   [[gnu::noinline]] void call_plain(const Run& run, std::int64_t blocks) {
     const auto function = run.kernel->run;
     const std::int64_t inputs = run.kernel->input_count, all = inputs + run.kernel->output_count,

@@ -58,8 +58,8 @@ template <class T>
   return bits;
 }
 
-// The same of many blocks, one after another: sums of products with zero. Each component has its own, so that no
-// addition waits for another of its block.
+// Sums of the products of many numbers with zero: zero, or NaN if a number is not finite. Each of six components has a sum
+// of its own, so that no addition waits for another one of the block.
 template <class T>
 class ZerosInLanes {
   using V = Lanes<T>;

@@ -94,7 +94,7 @@ template <class Rows>
   }
 }
 
-// Six numbers of each point, and nothing between the points: halves are joined before they are stored.
+// Writes six numbers of each point, with nothing between the points. Halves are joined before they are stored.
 [[gnu::always_inline]] inline void tensors_to_rows(const double* from, double* to) {
   constexpr int lanes = width<double>;
 #pragma GCC unroll 2

@@ -26,7 +26,7 @@ struct Material {
   bool has_capsules = false;          // a folder is named, to which calls that fail are written
   std::vector<std::size_t> places{};  // of the states in a row of Workspace::state
   std::size_t row = 6;                // numbers of a point there: the stress, then the states
-  // Places there of energies that are states, too; nullopt for one of its own.
+  // Places there of energies that are also states; nullopt if an energy is no state.
   std::optional<std::size_t> stored_place{}, dissipated_place{};
   std::vector<std::int64_t> components = {0, 1, 2, 3, 4, 5};  // of the strain and the stress, in NEML2's order
   std::shared_ptr<std::atomic<const Material*>[]> others {};  // by hypothesis: once it was opened under it

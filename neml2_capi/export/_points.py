@@ -115,7 +115,7 @@ def _without_loops() -> Iterator[None]:
 class _NoPointAlone(TorchDispatchMode):  # type: ignore[misc]
     """FatalError, which names the line, if a rule of torch for many points is a loop over them."""
 
-    #: A derivative may take the first one.
+    #: Points that a rule may take: some derivatives take the first one.
     _A_FEW = 100
 
     def __torch_dispatch__(

@@ -11,8 +11,9 @@ from collections.abc import Collection, Sequence
 from neml2_capi.kernels.folding import product, quotient
 from neml2_capi.kernels.scalar import Node, Scalars, constant_of, is_usual
 
-#: Operations that decide by the last bit of an argument, and comparisons, which often do not.
+#: Operations that decide by the last bit of an argument.
 ROUNDINGS = frozenset({"floor", "round", "trunc", "fmod", "asin", "acos", "acosh", "atanh"})
+#: The same and comparisons, which may decide by it.
 _DECIDE = ROUNDINGS | {"gt", "ge", "eq"}
 
 

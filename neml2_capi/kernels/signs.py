@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from neml2_capi.kernels.scalar import Node
 
-#: The arguments whose sign decides what is infinite, or a sign, if they vanish.
+#: Arguments that decide a result by their sign if they vanish: 1 / -0 is negative.
 _SEEN = {"div": (1,), "quotient": (1,), "pow": (0,), "atan2": (0, 1), "copysign": (1,)}
-#: The arguments whose sign an operation has if it vanishes. Of a sum it is that of 0.
+#: Arguments that hand their sign on if they vanish. Terms of a sum do not: it vanishes as 0.
 _PASSED_ON = {
     **dict.fromkeys(("mul", "div", "quotient", "greatest", "least", "fmod"), (0, 1)),
     **dict.fromkeys(("neg", "sqrt", "sin", "tan", "asin", "atan", "sinh", "tanh", "asinh"), (0,)),

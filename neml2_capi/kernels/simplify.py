@@ -19,7 +19,7 @@ _MOST_TERMS = 60
 #: By type: the reciprocal of a larger number is a normal one; so are products of constants.
 _NORMAL = {"float64": 1e-300, "float32": 1e-30}
 
-#: Operations that do not see the sign of a zero, or are sums.
+#: Sums, and operations whose results do not depend on the sign of a zero.
 _BLIND = frozenset({"add", "sub", "neg", "abs", "exp", "gt", "ge", "eq"})
 
 #: A term of a sum or a factor of a product: a sign, and the place of its step.
@@ -142,8 +142,8 @@ def _with_sums(program: Program) -> _Rebuilt:
 def _with_reciprocals(program: Program) -> _Rebuilt:
     """x / z and more as products with 1 / z, if three or more are divided by one z.
 
-    Those that are rounded to whole numbers stay quotients. Those that are compared do not: most
-    laws of slip compare hundreds.
+    Quotients that are rounded to whole numbers stay. Quotients that are compared become products:
+    most laws of slip compare hundreds.
     z is scaled first, since the reciprocal of a subnormal number is infinite, unless it is a norm
     that is never so small.
     """
@@ -289,7 +289,7 @@ def _chains(program: Program, family: frozenset[str]) -> Iterator[tuple[int, Cou
     """The terms of each operation of the family that is not itself a term of one other only."""
     uses: Counter[int] = Counter(a for _, arguments, _ in program.steps for a in arguments)
     uses.update(place for places in program.results for place in places)
-    kept = _kept_signs(program)
+    kept = _kept_signs(program) if "neg" in family else set()
     inner = {
         argument
         for place, (name, arguments, _) in enumerate(program.steps)

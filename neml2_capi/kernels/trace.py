@@ -26,7 +26,7 @@ MOST_EXPRESSIONS = 2_000_000
 
 #: Element types that round what a kernel of float64 would not.
 _LESS_ACCURATE = frozenset({torch.float32, torch.float16, torch.bfloat16})
-#: Integers of which a law soon makes one that is too large, by such operators.
+#: Types of integers that wrap around in laws, and the operators that make them do so.
 _WRAP = frozenset({torch.uint8, torch.int8, torch.int16})
 _ARITHMETIC = frozenset({"add", "sub", "rsub", "mul", "neg", "square", "pow", "cumsum", "cumprod"})
 

@@ -46,7 +46,7 @@ def write_state(
     Raises
     ------
     FatalError
-        The file cannot be written, or the path is not that of a file.
+        The file cannot be written, or the path leads to a device, a pipe or a socket.
     """
     if is_stream(path):
         raise FatalError(

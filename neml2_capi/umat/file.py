@@ -269,7 +269,7 @@ def _require_type(key: str, variable: Variable, kind: str) -> None:
 
 
 def _roles(mapping: Mapping) -> Iterator[tuple[str, str]]:
-    """Names of inputs with what each is: twice, if it is two things."""
+    """Yield the name and the role of each input. A name of two roles comes twice."""
     given = [
         *((name, f"the {key}") for key in ARGUMENTS if (name := getattr(mapping, key))),
         *((field.name, "a field of predef") for field in mapping.fields),
