@@ -4,107 +4,47 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import shutil
 import subprocess
 import sys
 import threading
 import zipfile
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from damaging import (
+    OF_ANY,
+    OF_FILES,
+    SETS,
+    Damage,
+    a_folder,
+    a_loop,
+    a_pipe,
+    called,
+    in_json,
+    made,
+    put,
+    removed,
+    replaced,
+    right,
+)
 from patience import PATIENCE
 
 from neml2_capi import FatalError, SweepResults, sweep
 
 pytestmark = [pytest.mark.filterwarnings("ignore:batch = 3"), pytest.mark.numbers]
 
-Damage = Callable[[Path], Any]
-SETS = {"a": np.arange(9.0), "b": np.full(9, 0.5)}
-
-
-def run(calls: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Leaves a line for each call; two sets fail."""
-    with Path(calls).open("a", encoding="utf-8") as lines:
-        lines.write(f"{int(parameters['a'])}\n")
-    if parameters["a"] in (1.0, 7.0):
-        raise ValueError("fails")
-    return {"sum": parameters["a"] + parameters["b"], "row": np.full(3, parameters["a"])}
-
-
-def made(folder: Path, **options: Any) -> SweepResults:
-    calls = folder.parent / "calls"
-    calls.write_text("")
-    return sweep(partial(run, str(calls)), SETS, directory=folder, **options)
-
 
 def same(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     return parameters
 
 
-def called(folder: Path) -> list[int]:
-    return sorted(map(int, (folder.parent / "calls").read_text().split()))
-
-
 # ------------------------------------------------------------------------------------------------
 # What a file becomes
 # ------------------------------------------------------------------------------------------------
-
-
-def removed(path: Path) -> None:
-    shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-
-
-def replaced(content: bytes) -> Damage:
-    def damage(path: Path) -> None:
-        removed(path)
-        path.write_bytes(content)
-
-    return damage
-
-
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def flipped(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    for place in range(0, len(content), 37):
-        content[place] ^= 0x5A
-    path.write_bytes(content)
-
-
-def a_folder(path: Path) -> None:
-    removed(path)
-    path.mkdir()
-    (path / "x").touch()
-
-
-def a_loop(path: Path) -> None:
-    removed(path)
-    path.symlink_to(path.name)
-
-
-def a_pipe(path: Path) -> None:
-    removed(path)
-    os.mkfifo(path)
-
-
-OF_ANY: dict[str, Damage] = {
-    "missing": removed,
-    "empty": replaced(b""),
-    "random": replaced(np.random.default_rng(1).bytes(3000)),
-    "zeros": replaced(bytes(3000)),
-    "not UTF-8": replaced(b"\xff\xfe{}"),
-    "a folder": a_folder,
-    "a loop": a_loop,
-    "a pipe": a_pipe,
-}
-OF_FILES: dict[str, Damage] = {**OF_ANY, "cut": cut, "flipped": flipped}
 
 
 def rewritten(change: Callable[[dict[str, Any]], Any]) -> Damage:
@@ -193,26 +133,6 @@ VALUES: tuple[Any, ...] = (
 )
 
 
-def in_json(change: Callable[[dict[str, Any]], Any]) -> Damage:
-    def damage(path: Path) -> None:
-        document = json.loads(path.read_text())
-        changed = change(document)
-        path.write_text(json.dumps(document if changed is None else changed))
-
-    return damage
-
-
-def put(key: str, value: Any) -> Damage:
-    """A value at a key, "digests.run"."""
-    *above, last = key.split(".")
-
-    def change(document: dict[str, Any]) -> None:
-        table = document[above[0]] if above else document
-        table[last] = value
-
-    return in_json(change)
-
-
 def without(key: str) -> Damage:
     *above, last = key.split(".")
 
@@ -277,14 +197,6 @@ TABLE: dict[str, dict[str, Damage]] = {
 #: Such a directory is refused; all others are mended by the same call.
 REFUSED = {"sweep.json": set(OF_SWEEP), "failures.jsonl": {"a folder", "a loop", "a pipe"}}
 REFUSED[".lock"] = {"a folder", "a loop", "a pipe"}
-
-
-def right(results: SweepResults, whole: SweepResults) -> None:
-    """What is done is what was computed; what is not, is known not to be."""
-    for item in np.flatnonzero(results.done):
-        for name, value in whole.at(int(item)).items():
-            np.testing.assert_array_equal(results.at(int(item))[name], value)
-            np.testing.assert_array_equal(results[name][item], value)
 
 
 @pytest.mark.full("files damaged at each key")
@@ -364,72 +276,6 @@ def test_results_of_any_name_and_type_are_kept(tmp_path: Path) -> None:
     assert dict(SweepResults.load(tmp_path / "s").at(0)) == dict(results.at(0))
     failed = sweep(lambda parameters: {KEY: 1}, {"a": [0]}, directory=tmp_path / "t")
     assert "a result '__items__'" in failed.failures[0].message
-
-
-# ------------------------------------------------------------------------------------------------
-# Zarr
-# ------------------------------------------------------------------------------------------------
-
-OF_ARRAYS: dict[str, Damage] = {
-    **OF_FILES,
-    **{
-        f"{key} = {str(value)[:9]}": put(key, value)
-        for key in ("shape", "data_type", "chunk_grid", "codecs", "attributes")
-        for value in (None, 3, "int64", [4], {}, {"names": 3, "forms": 3}, {"forms": {"x": 1}})
-    },
-}
-
-
-@pytest.mark.full("zarr")
-@pytest.mark.parametrize(
-    "file",
-    [
-        "zarr.json",
-        "done/zarr.json",
-        "results/zarr.json",
-        "results/row/zarr.json",
-        "done/c/0",
-        "results/row/c/3/0",
-        "results/row",
-        "results",
-        "done",
-        "",
-    ],
-)
-def test_a_damaged_store_of_zarr_is_refused_by_its_file_or_mended(
-    tmp_path: Path, file: str
-) -> None:
-    pytest.importorskip("zarr")
-    whole = made(tmp_path / "whole", store="zarr")
-    place = Path("results.zarr") / file
-    whole_is_folder = (tmp_path / "whole" / place).is_dir()
-    for number, (name, damage) in enumerate((OF_ARRAYS if "json" in file else OF_FILES).items()):
-        if whole_is_folder and name in ("cut", "flipped"):
-            continue
-        folder = shutil.copytree(tmp_path / "whole", tmp_path / str(number))
-        damage(folder / place)
-        readers: list[Callable[[Path], SweepResults]]
-        readers = [SweepResults.load, partial(made, store="zarr")]
-        for mended, read in enumerate(readers):
-            try:
-                results = read(folder)
-                right(results, whole)
-                assert not mended or results.done.sum() == 7, name
-            except FatalError as error:
-                assert "results.zarr" in str(error) and "again" in str(error), (name, error)
-        # The folder stays: tasks of Zarr may still write to it after an error.
-
-
-@pytest.mark.full("zarr")
-def test_sets_of_other_names_are_refused_by_zarr(tmp_path: Path) -> None:
-    pytest.importorskip("zarr")
-    with pytest.raises(FatalError, match=r"set 1 has the results b, and others a; .*store='npz'"):
-        sweep(
-            lambda parameters: {"b" if parameters["a"] else "a": 1.0},
-            {"a": [0, 1]},
-            directory=tmp_path / "s",
-            store="zarr",
-        )
 
 
 # ------------------------------------------------------------------------------------------------
