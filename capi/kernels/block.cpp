@@ -36,6 +36,7 @@ class Block {
 
   // Evaluates a block from `begin` on, or all full blocks of values alone that there is scratch for; returns the next point.
   std::int64_t run(std::int64_t begin, model::Counts& counts) {
+    if (walk_.rows.run && (begin = run_on_rows(begin, counts)) == walk_.end) return begin;
     const std::int64_t full = (walk_.end - begin) / lanes,
                        blocks = full < walk_.blocks_in_turn ? full : walk_.blocks_in_turn;
     const std::int64_t end = is_explicit_ && full > 0 ? begin + blocks * lanes : begin + 1;
@@ -133,6 +134,25 @@ class Block {
     gather_.end_first();
   }
 
+  // Full blocks, until something is not finite; returns the next point.
+  std::int64_t run_on_rows(std::int64_t begin, model::Counts& counts) {
+    const void* inputs[most_on_rows];
+    void* outputs[most_on_rows];
+    std::int64_t strides[most_on_rows];
+    points_.begin = begin;
+    points_.used = lanes;
+    const List<model::Points>&given = walk_.rows.inputs, made = walk_.rows.outputs;
+    for (std::int64_t i = 0; i < given.count; ++i) {
+      inputs[i] = points_.at(given.items[i]);
+      strides[i] = given.items[i].stride;
+    }
+    for (std::int64_t i = 0; i < made.count; ++i) outputs[i] = points_.at(made.items[i]);
+    const std::int64_t done = walk_.rows.run(inputs, strides, outputs, (walk_.end - begin) / lanes) * lanes;
+    if (is_reported_) reports().write_good(done);
+    if (done > 0) Reports<T>::count_good(counts, begin, done);
+    return begin + done;
+  }
+
   // Full blocks of values alone, each in a scratch of its own, so that what all have in common is looked up once. False if
   // something is not finite: then nothing is written.
   [[gnu::always_inline]] bool run_explicit(std::int64_t begin, std::int64_t blocks, model::Counts& counts) {
@@ -159,7 +179,7 @@ class Block {
     }
     if (any(non_finite_in<T>(bits))) return false;
     Scatter<T>::full(points_, blocks);
-    for (; is_reported_ && points_.begin < begin + blocks * lanes; points_.begin += lanes) reports().write_good();
+    if (is_reported_) reports().write_good(blocks * lanes);
     Reports<T>::count_good(counts, begin, blocks * lanes);
     return true;
   }

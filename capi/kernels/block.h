@@ -213,6 +213,13 @@ struct Condensed {
   bool is_of_free = false;  // of the free components themselves: - K^-1 of_output
 };
 
+// A call of a kernel on rows of the caller's arrays, which are all that the walk has; none if `run` is null.
+struct OnRows {
+  decltype(neml2_kernel::run_rows) run = nullptr;
+  List<model::Points> inputs = {}, outputs = {};  // in the order of the kernel
+};
+inline constexpr std::int64_t most_on_rows = 24;  // arrays
+
 // So many points take less time one after the other, if their sites fill the lanes.
 inline constexpr std::int64_t most_one_by_one = 2;
 
@@ -236,6 +243,7 @@ struct Walk {
   List<Product> products;
   List<Adjoint> pulled;
   List<Step> steps;
+  OnRows rows;  // instead of the steps, for full blocks
   Free free;
   List<Condensed> condensed;
   newton::Settings rules;

@@ -15,6 +15,11 @@ char* Layout::make_scratch() {
   return scratch;
 }
 
+RowsCall Layout::on_rows(const std::vector<Bound>& inputs, const std::vector<Bound>& outputs) const {
+  if (steps.size() != 1 || !systems.empty() || steps[0].passes != 1 || !steps[0].run.kernel) return {};
+  return {steps[0].run, arrays_.front().places, inputs, outputs};
+}
+
 const Place& Layout::found(const std::map<std::string, Place>& places, const std::string& name, const char* otherwise) {
   const auto it = places.find(name);
   if (it == places.end()) refuse(name, otherwise);

@@ -16,6 +16,7 @@
 #include "capi/kernels/folder.h"
 #include "capi/kernels/groups.h"
 #include "capi/kernels/memory.h"
+#include "capi/kernels/rows_call.h"
 
 namespace neml2_capi::kernels {
 
@@ -90,6 +91,9 @@ class Layout {
     const std::int64_t most = operations_ > most_in_turn ? 1 : systems.empty() ? most_blocks : 2;
     return std::clamp<std::int64_t>(most_bytes / std::max<std::int64_t>(size_ * bytes(), 1), 1, most);
   }
+
+  // The whole model as one call of a kernel on rows of such arrays, if it is no more.
+  RowsCall on_rows(const std::vector<Bound>& inputs, const std::vector<Bound>& outputs) const;
 
   // Tells whether kernels write the same into a matrix for any unknowns and tensors: constants, and what is computed of scalars.
   bool is_of_scalars(At at, std::int64_t stride, std::int64_t rows, std::int64_t columns = 1) const;

@@ -65,13 +65,17 @@ class Reports {
     }
   }
 
-  // Writes the reports of a full block for which nothing was solved.
-  void write_good() const {
-    fill_array<std::int32_t>(NEML2_REPORT_STATUS, newton::ok);
-    fill_array<std::int32_t>(NEML2_REPORT_ITERATIONS, 0);
-    fill_array<double>(NEML2_REPORT_RESIDUAL_NORM, 0.0);
-    fill_array<double>(NEML2_REPORT_SUGGESTED_CUT, 1.0);
-    if (p_.walk.report[NEML2_REPORT_RESIDUAL_HISTORY].data) start();
+  // Writes the reports of so many points from the first of the block on, for which nothing was solved.
+  void write_good(std::int64_t points) const {
+    fill_array<std::int32_t>(NEML2_REPORT_STATUS, newton::ok, points);
+    fill_array<std::int32_t>(NEML2_REPORT_ITERATIONS, 0, points);
+    fill_array<double>(NEML2_REPORT_RESIDUAL_NORM, 0.0, points);
+    fill_array<double>(NEML2_REPORT_SUGGESTED_CUT, 1.0, points);
+    const model::Points& history = p_.walk.report[NEML2_REPORT_RESIDUAL_HISTORY];
+    if (!history.data) return;
+    double* row = p_.template at<double>(history);
+    for (std::int64_t p = 0; p < points; ++p, row += history.stride)
+      for (std::int64_t i = 0; i < p_.walk.rules.miters; ++i) row[i] = no_number<double>;
   }
 
   static void count_good(model::Counts& counts, std::int64_t begin, std::int64_t points) {
@@ -129,12 +133,14 @@ class Reports {
   }
 
   template <class X>
-  [[gnu::always_inline]] void fill_array(int which, X value) const {
+  [[gnu::always_inline]] void fill_array(int which, X value, std::int64_t points) const {
     const model::Points& array = p_.walk.report[which];
     if (!array.data) return;
-    const RowsOf<X> rows{p_.template at<X>(array), array.stride};
-#pragma GCC unroll 16
-    for (int l = 0; l < width<T>; ++l) *rows[l] = value;
+    X* to = p_.template at<X>(array);
+    if (array.stride == 1 && value == 0)
+      __builtin_memset(to, 0, static_cast<std::size_t>(points) * sizeof(X));
+    else
+      for (std::int64_t p = 0; p < points; ++p, to += array.stride) *to = value;
   }
 
   const PointsInLanes<T>& p_;

@@ -80,6 +80,7 @@ Workspace::Workspace(const Folder& folder, const artifact::Metadata& metadata, c
     inputs_.push_back(bound(layout_.parameter(metadata.parameters[i].name), model::Part::parameter, i));
   input_offsets_.resize(inputs_.size());
   add(outputs_, output_offsets_, model::Part::output, outputs);
+  if (!chains_ && !condenser_) rows_ = layout_.on_rows(inputs_, outputs_);
   scratch_ = layout_.make_scratch();
 }
 
@@ -119,6 +120,7 @@ void Workspace::run(const model::Bindings& arrays, const newton::Settings& rules
   if (!arrays.guesses.empty()) walk.guesses = list(guesses_);
   walk.increments = list(increments_);
   walk.steps = list(layout_.steps);
+  rows_.add_to(walk);
   std::optional<SolveLog> solve_log;
   const bool is_told =
       log::on(log::Channel::newton, log::Level::info) || log::on(log::Channel::substep, log::Level::info);

@@ -31,6 +31,7 @@ class Workspace {
   std::vector<Increment> increments_;
   std::optional<Chains> chains_;
   std::optional<Condenser> condenser_;
+  RowsCall rows_;  // if it is all
   const bool has_sites_in_lanes_;
   char* scratch_ = nullptr;
 };

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from neml2_capi.kernels.program import Array, Program
+from neml2_capi.kernels.rows import function_of_rows, takes_rows
 from neml2_capi.kernels.scalar import MASKS
 from neml2_capi.kernels.schedule import Schedule, Section, as_it_stands, calls_together, scheduled
 from neml2_capi.kernels.superword import packed
@@ -58,16 +59,23 @@ def source(program: Program, name: str, origin: str, ready: Program | None = Non
     of_one = None if schedule.prepare else packed(program)
     if ready and not of_one:
         program, schedule = ready, scheduled(ready)
-    writer = _Writer(program, schedule, "run", packs=not of_one)
+    has_rows = takes_rows(program, schedule)
+    writer = _Writer(program, schedule, "run", packs=not of_one, inlined=has_rows)
     body = list(writer.functions())
+    if has_rows:
+        body += function_of_rows(program, writer.inputs, writer.outputs)
     if of_one:
         body += ["#ifdef NEML2_KERNEL_PACKS", ""]
         body += _Writer(of_one, as_it_stands(of_one), "run_one").functions()
         body += ["#else", "#define run_one 0", "#endif", ""]
     prepared, operations = bool(schedule.prepare), program.operations
     run_one = "run_one" if of_one or writer.one else "0"
-    body += table(program, name, schedule.kept, prepared, operations, (run_one, "0"))
-    return "\n".join([*head_of(program, name, origin, operations), *body]) + "\n"
+    more = (run_one, "0", "run_rows" if has_rows else "0")
+    body += table(program, name, schedule.kept, prepared, operations, more)
+    head = head_of(program, name, origin, operations)
+    if has_rows:
+        head.insert(-1, '#include "rows.h"')
+    return "\n".join([*head, *body]) + "\n"
 
 
 def head_of(program: Program, name: str, origin: str, operations: int) -> list[str]:
@@ -106,8 +114,19 @@ class Text:
 class _Writer:
     """The functions of a kernel: prepare(), and run() or run_one()."""
 
-    def __init__(self, program: Program, schedule: Schedule, run: str, packs: bool = True) -> None:
+    def __init__(
+        self,
+        program: Program,
+        schedule: Schedule,
+        run: str,
+        packs: bool = True,
+        inlined: bool = False,
+    ) -> None:
         self.program, self._schedule, self._run = program, schedule, run
+        self._static = "static"
+        if inlined:
+            self._static += " inline __attribute__((always_inline))"
+
         self._single = program.real == "float32"
         calls = any(
             len(places) > 1
@@ -117,12 +136,12 @@ class _Writer:
         #: Whether a function is for one point, in C; empty if nothing depends on it.
         self.one = ("one" if run == "run" else "1") if packs and calls else ""
         names = Names()
-        self._inputs = [names.new(array.name) for array in program.inputs]
-        self._outputs = [names.new(array.name) for array in program.outputs]
+        self.inputs = [names.new(array.name) for array in program.inputs]
+        self.outputs = [names.new(array.name) for array in program.outputs]
         self._components = [list(_component_names(array, names)) for array in program.inputs]
         self.uses: Counter[int] = Counter(a for _, args, _ in program.steps for a in args)
         self.writes: dict[int, list[str]] = {}
-        for number, output in enumerate(self._outputs):
+        for number, output in enumerate(self.outputs):
             for slot, (_, place) in enumerate(stored(program, number)):
                 self.writes.setdefault(place, []).append(f"{output}[{slot}]")
 
@@ -158,7 +177,7 @@ class _Writer:
             calls = [f"  {what}_{number}({given});" for number in range(len(bodies))]
             bodies = [[f"  lanes shared[{max(shared, 1)}];", *calls]]
         lines = [line for body in bodies for line in body] + (self._rest() if run else [])
-        kind = "FUNCTION" if both else "static"
+        kind = "FUNCTION" if both else self._static
         yield f"{kind} void {what}({', '.join(types[name] for name in names)}) {{"
         yield from self._with_pointers(lines, names, run)
         yield "}\n"
@@ -175,8 +194,8 @@ class _Writer:
         if "kept[" in text:
             declared.append(f"  {'const ' if run else ''}lanes *const kept = results;")
         for kind, arrays, owner in (
-            ("const lanes", self._inputs, "inputs"),
-            ("lanes", self._outputs, "outputs"),
+            ("const lanes", self.inputs, "inputs"),
+            ("lanes", self.outputs, "outputs"),
         ):
             for number, name in enumerate(arrays):
                 if re.search(rf"\b{name}\[", text):
@@ -201,7 +220,7 @@ class _Writer:
                 value = f"c{place}"
                 lines.append(f"  const lanes {value} = {self.constant(data).lanes};")
             elif name == "variable":
-                value = f"{self._inputs[data[0]]}[{data[1]}]"
+                value = f"{self.inputs[data[0]]}[{data[1]}]"
             else:
                 value = stored[place]
             lines += [f"  {target} = {value};" for target in targets]
@@ -211,7 +230,7 @@ class _Writer:
         """The name of a component of an input, and its declaration."""
         array, component = data
         name = self._components[array][component]
-        return name, f"  const lanes {name} = {self._inputs[array]}[{component}];"
+        return name, f"  const lanes {name} = {self.inputs[array]}[{component}];"
 
     def constant(self, data: object) -> Text:
         return number(data, self._single)
@@ -375,7 +394,7 @@ class Names:
 
     def __init__(self, more: Sequence[str] = ()) -> None:
         taken = "lanes mask real wide pair fill where one inputs outputs kept shared results run"
-        taken += " prepare"
+        taken += " prepare given made strides block blocks"
         words = "auto break case char const continue default do double else enum extern float for"
         words += " goto if inline int long register restrict return short signed sizeof static"
         words += " struct switch typedef union unsigned void volatile while angle greatest least"

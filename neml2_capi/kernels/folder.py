@@ -86,6 +86,7 @@ C = Path(__file__).parent / "c"
 HEADERS = (
     "neml2_kernel.h",
     "lanes.h",
+    "rows.h",
     "sites.h",
     "powers.h",
     "trigonometry.h",

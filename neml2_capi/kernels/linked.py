@@ -120,7 +120,7 @@ class _Headers:
 def _apart(text: str, kernel: str) -> str:
     """A kernel whose names no other kernel of the file has."""
     own = dict.fromkeys(_OWN.findall(text))
-    text = text.replace("#define run_one 0", "#undef run_one\n#define run_one 0")
+    text = re.sub(r"#define (run_\w+) 0", r"#undef \1\n\g<0>", text)
     text = text.replace("#define NEML2_KERNEL_FLOAT\n", "").replace(
         "\nconst neml2_kernel ", "\nstatic const neml2_kernel "
     )

@@ -53,8 +53,8 @@ def source_with_loops(loops: Rolled, program: Program, name: str, origin: str) -
     """
     writer = _Kernel(loops, program)
     functions = list(writer.functions())
-    of_one = ("RUN_ONE", "SITES_OF_ONE") if writer.side_by_side else ("0", "0")
-    body = [*functions, *table(program, name, writer.room, False, writer.operations, of_one)]
+    more = (*(("RUN_ONE", "SITES_OF_ONE") if writer.side_by_side else ("0", "0")), "0")
+    body = [*functions, *table(program, name, writer.room, False, writer.operations, more)]
     head = head_of(program, name, origin, writer.operations)
     if writer.side_by_side:
         head.insert(-1, '#include "sites.h"')

@@ -17,7 +17,7 @@ _LEAST_PREPARED = 0.1
 #: Functions that take as long as a hundred operations, one waiting for the other. Calls of one that
 #: do not need each other stand together: they overlap, and those of a single point share a vector.
 _QUICK = {"sqrt", "abs", "sign", "floor", "round", "trunc", "copysign", "quotient"}
-_LONG = frozenset({*FUNCTIONS, *BINARY, "pow"} - _QUICK)
+LONG = frozenset({*FUNCTIONS, *BINARY, "pow"} - _QUICK)
 #: So many at most, so that few numbers wait for each other.
 MOST_CALLS = 4
 
@@ -155,7 +155,7 @@ def calls_together(program: Program, places: Iterable[int]) -> Iterator[list[int
     group: list[int] = []
     for place in places:
         name, arguments, _ = program.steps[place]
-        alike = name in _LONG and group and name == program.steps[group[0]][0]
+        alike = name in LONG and group and name == program.steps[group[0]][0]
         if group and not (alike and len(group) < MOST_CALLS and not {*group} & {*arguments}):
             yield group
             group = []
@@ -174,9 +174,9 @@ def _together(program: Program, order: Iterable[int]) -> Iterator[tuple[int, tup
     for place in order:
         name, arguments, _ = program.steps[place]
         before[place] = max(
-            (before[a] + (program.steps[a][0] in _LONG) for a in arguments), default=0
+            (before[a] + (program.steps[a][0] in LONG) for a in arguments), default=0
         )
-        if name in _LONG:
+        if name in LONG:
             calls[name, before[place]].append(place)
     for alike in calls.values():
         for first in range(0, len(alike), MOST_CALLS):

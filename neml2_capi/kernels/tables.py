@@ -64,9 +64,9 @@ def table(
     kept: int,
     prepared: bool,
     operations: int,
-    of_one: Sequence[str] = ("0", "0"),
+    more: Sequence[str] = ("0", "0", "0"),
 ) -> Iterator[str]:
-    """The definition of neml2_kernel_NAME; `of_one`: what it has for blocks of one point."""
+    """The definition of neml2_kernel_NAME; `more`: its fields from run_one on."""
     for kind, arrays in (("input", program.inputs), ("output", program.outputs)):
         for number, array in enumerate(arrays):
             yield from _parts(f"{kind}_{number}_parts", array)
@@ -102,7 +102,7 @@ def table(
         str(len(sparse)),
         "sparse" if sparse else "0",
         str(program.auxiliaries),
-        *of_one,
+        *more,
     ]
     yield f"const neml2_kernel {symbol(name)} = {{"
     yield f"    {', '.join(fields)}}};"

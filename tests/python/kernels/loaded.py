@@ -38,6 +38,9 @@ class _Sparse(ctypes.Structure):
 
 _RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 _PREPARE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+_RUN_ROWS = ctypes.CFUNCTYPE(
+    ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64
+)
 
 
 class _Kernel(ctypes.Structure):
@@ -61,6 +64,7 @@ class _Kernel(ctypes.Structure):
         ("auxiliaries", ctypes.c_int32),
         ("run_one", _RUN),
         ("sites", ctypes.c_int32),
+        ("run_rows", _RUN_ROWS),
     )
 
 
@@ -126,6 +130,20 @@ class Kernel:
             for values, scratch in zip(results, made, strict=True):
                 values[here] = scratch.T
         return [self._whole(i, values[:points]) for i, values in enumerate(results)]
+
+    def on_rows(self, *inputs: NDArray[Any]) -> tuple[int, list[NDArray[Any]]]:
+        """How many blocks are done, and the outputs, of arrays (points, components).
+
+        An array of one point is that of all points. Outputs are NaN before.
+        """
+        points = max(len(x) for x in inputs)
+        made = [np.full((points, c), np.nan) for _, c in self.outputs]
+        strides = [0 if len(x) < points else x.strides[0] // x.itemsize for x in inputs]
+        given = (ctypes.c_void_p * len(inputs))(*(x.ctypes.data for x in inputs))
+        results = (ctypes.c_void_p * len(made))(*(x.ctypes.data for x in made))
+        apart = (ctypes.c_int64 * len(inputs))(*strides)
+        places = [ctypes.addressof(array) for array in (given, apart, results)]
+        return self._kernel.run_rows(*places, points // self.lanes), made
 
     def as_package(self, *inputs: Any) -> list[NDArray[Any]]:
         """The same as a package returns it: a Jacobian of one group without auxiliary unknowns."""
