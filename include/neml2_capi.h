@@ -109,7 +109,8 @@
  *             pointer are ARGUMENT, and the message says which it is. Freeing a handle twice does nothing but log a
  *             warning. Handles are opaque: copy and compare them only. Names and shapes that a structure lends end
  *             with their handle, and you must keep the memory of bound and wrapped arrays: neither can be checked.
- * Stack       A thread needs 64 kB, and more for libtorch and for functions of yours.
+ * Stack       A thread needs 64 kB, 128 kB for large laws such as crystal plasticity, and more for libtorch and for
+ *             functions of yours.
  * Errors      Every function may return ARGUMENT (a NULL, or a value out of its bounds), MEMORY or INTERNAL (a defect).
  *             Functions that evaluate may return INTERRUPTED, if the host has called neml2_interrupt_set(). All other
  *             fatal statuses of a function stand at the end of its comment, after "Errors:", without their prefix

@@ -147,9 +147,8 @@ int32_t neml2_model_describe(char* buffer, int64_t capacity, int64_t* needed, co
 }
 
 int32_t neml2_model_checksum(char* buffer, int64_t capacity, int64_t* needed, const neml2_model* model) {
-  return shared(model, "model", [&](auto& its) {
-    return copy_text(artifact::checksum(its.value->metadata()), buffer, capacity, needed);
-  });
+  return shared(model, "model",
+                [&](auto& its) { return copy_text(its.value->metadata().checksum, buffer, capacity, needed); });
 }
 
 int32_t neml2_model_parameter_get(neml2_tensor** out, const neml2_model* model, const char* name) {

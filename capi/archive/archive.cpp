@@ -31,8 +31,10 @@ constexpr std::uint16_t encrypted = 1;
 
 [[noreturn]] void fail(const std::filesystem::path& path, const std::string& what) {
   throw Error(NEML2_ERROR_ARTIFACT, path.filename().string(),
-              join(path.string(), ": ", what,
-                   ". It should be a .pt2 package as neml2-compile writes it: compile or copy it again."));
+              join(path.string(), ": ", what, ". It should be ",
+                   path == in_memory ? "a zip archive of the artifact's folder, whose entries are stored, with "
+                                       "metadata.json at its root: write it again."
+                                     : "a .pt2 package as neml2-compile writes it: compile or copy it again."));
 }
 
 // Reads fields of the archive. Throws for a field outside of it.

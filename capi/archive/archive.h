@@ -15,6 +15,9 @@
 
 namespace neml2_capi::archive {
 
+// The name of an archive that is a whole artifact, in messages.
+inline constexpr const char* in_memory = "the artifact in memory";
+
 class Archive {
  public:
   // Reads a file, or takes the mounted archive. Throws Error: NEML2_ERROR_FILE if it cannot be read,

@@ -53,11 +53,10 @@ std::filesystem::file_status status_of(const std::filesystem::path& path) {
 }  // namespace
 
 Mount::Mount(std::string_view content) : content_(content), path_(next_path()) {
-  const std::string artifact = "the artifact in memory";
-  for (auto& [name, bytes] : Archive(artifact, content_).find_all(""))
+  for (auto& [name, bytes] : Archive(in_memory, content_).find_all(""))
     if (!files_.emplace(name, bytes).second)
-      throw Error(NEML2_ERROR_ARTIFACT, artifact,
-                  join(artifact, ": it holds ", name, " twice. Write its archive again."));
+      throw Error(NEML2_ERROR_ARTIFACT, in_memory,
+                  join(in_memory, ": it holds ", name, " twice. Write its archive again."));
   const std::lock_guard lock(mutex);
   mounts().emplace(path_.generic_string(), this);
 }

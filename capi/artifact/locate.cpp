@@ -51,16 +51,14 @@ std::vector<fs::path> folders_of(const fs::path& root) {
   return folders;
 }
 
-// Returns "cpu/float64, cuda/float64": of packages, and of kernels alone.
+// Returns "cpu/float64, cuda/float64": of packages, and of kernels alone. Also of an artifact in memory.
 std::set<std::string> present_leaves(const fs::path& root) {
   std::set<std::string> leaves;
-  for (const fs::path& device : folders_of(root)) {
-    const std::string name = device.filename().string(), family = name == "kernels" ? "cpu" : name;
-    if (!is_family(family)) continue;
-    for (const fs::path& dtype : folders_of(device))
-      if (name != "kernels" || archive::is_file(dtype / "kernels.json"))
-        leaves.insert(family + "/" + dtype.filename().string());
-  }
+  for (const std::string_view family : device_families)
+    for (const char* dtype : {"float32", "float64"}) {
+      const fs::path leaf = root / family / dtype;
+      if (archive::is_folder(leaf) || (family == "cpu" && have_kernels(leaf))) leaves.insert(join(family, "/", dtype));
+    }
   return leaves;
 }
 

@@ -196,6 +196,7 @@ struct Metadata {
   SolverConfig solver;
   Aliases aliases;
   std::vector<Bound> bounds;
+  std::string checksum;                           // of the files when the model was opened: they may be others since
   std::shared_ptr<const archive::Mount> content;  // of an artifact in memory: what `file` and `leaf` are in
 };
 

@@ -176,7 +176,7 @@ std::string views_in_words(const std::string& views) { return views.empty() ? "t
 
 void require_fit(const StateFile& file, const Model& model, const std::vector<Carried>& state, std::int64_t points,
                  const fs::path& path) {
-  const std::string ours = artifact::checksum(model.metadata());
+  const std::string& ours = model.metadata().checksum;
   if (file.told("artifact") != ours)
     throw Error(NEML2_ERROR_ARTIFACT, path.string(),
                 join(path.string(), " was written with another artifact, whose checksum is ", file.told("artifact"),
@@ -217,7 +217,7 @@ void save(const Model& model, const std::vector<Points>& inputs, std::int64_t po
   header.object([&] {
     header.object("__metadata__", [&] {
       header.member("format", std::string_view(format));
-      header.member("artifact", artifact::checksum(model.metadata()));
+      header.member("artifact", model.metadata().checksum);
       if (const std::string views = model.views().of_state(); !views.empty()) header.member("views", views);
       header.member("npoints", std::to_string(points));
       header.member("step", std::to_string(position.step));

@@ -69,7 +69,7 @@ def lossless(value: Any, dtype: str) -> Any:
     """Integers, or one number of numpy, in the element type `dtype` if that keeps values."""
     if not isinstance(value, (np.ndarray, np.generic)) or value.dtype == dtype:
         return value
-    if value.dtype.kind not in ("iuf" if value.ndim == 0 else "iu"):
+    if value.dtype.kind not in ("iuf" if value.ndim == 0 else "iu") or np.ma.is_masked(value):
         return value
     converted = np.asarray(value).astype(dtype)
     back = converted.astype(value.dtype)

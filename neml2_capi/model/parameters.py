@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NoReturn, SupportsIndex
 
 from neml2_capi.model.opened import Opened
 
@@ -31,6 +31,12 @@ class Parameters(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._variables)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError(
+            "the parameters of a model cannot be copied or pickled: take "
+            "copy.deepcopy(dict(model.named_parameters())), or copy the Model"
+        )
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self)

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from patience import PATIENCE
 
 from neml2_capi import FatalError, Model, Results, drive, examples
-from neml2_capi._ffi.errors import check
+from neml2_capi._ffi.errors import check, read_text
 from neml2_capi._ffi.library import ffi, lib
+from neml2_capi._ffi.source import native_source
 from neml2_capi.cli.commands import neml2_capi as command_line
 from neml2_capi.driver.checkpoint import Checkpoint
 from neml2_capi.model.state_file import read_state, write_state
@@ -379,14 +380,29 @@ output.file = "results.npz"
     equal(Results.load(tmp_path / "results.npz"), whole)
 
 
-def test_a_broken_artifact_has_no_checksum(tmp_path: Path) -> None:
-    """What is described of an open model reads no file; a file that is gone is told by name."""
-    artifact = shutil.copytree(examples.path("chaboche"), tmp_path / "chaboche")
-    model = Model(artifact)
-    (artifact / "metadata.json").rename(tmp_path / "metadata.json")
-    assert model.describe()["inputs"]
-    with pytest.raises(FatalError, match=r"Cannot read .*metadata\.json"):
-        model.save_state(tmp_path / "state", model.state(2))
-    assert not (tmp_path / "state").exists()
-    (tmp_path / "metadata.json").rename(artifact / "metadata.json")
-    model.save_state(tmp_path / "state", model.state(2))
+def test_a_checksum_is_of_what_was_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A law is compiled again while a job runs, or its folder goes: the job saves its own state."""
+    artifact = tmp_path / "law"
+    shutil.copytree(examples.path("chaboche"), artifact)
+    monkeypatch.chdir(tmp_path)
+    out, source = ffi.new("neml2_model **"), native_source("law")  # relative, as C has it
+    check(lib.neml2_model_open(out, source))
+    model, before = Model(artifact), Model(artifact).checksum
+    model.save_state(tmp_path / "own", model.state(2))
+    shutil.rmtree(artifact)
+    monkeypatch.chdir("/")
+    assert model.checksum == read_text(lib.neml2_model_checksum, out[0]) == before
+    model.save_state(tmp_path / "again", model.state(2))
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "own").read_bytes()
+    shutil.copytree(examples.path("chaboche"), artifact)
+    document = (artifact / "metadata.json").read_text()
+    (artifact / "metadata.json").write_text(document.replace('"atol": ', '"atol": 2'))
+    other = tmp_path / "law" / "kernels" / "float64" / "kernels.json"
+    told = json.loads(other.read_text())
+    other.write_text(json.dumps({**told, "metadata_checksum": None}))
+    assert Model(artifact).checksum != before
+    model.load_state(tmp_path / "own")
+    with pytest.raises(FatalError, match="was written with another artifact"):
+        Model(artifact).load_state(tmp_path / "own")
+    assert model.checksum == before
+    lib.neml2_model_free(out)

@@ -139,6 +139,7 @@ def test_what_is_closed_or_bound_to_memory_says_that_it_cannot_be_copied(
         (Tensor(STRAIN), r"a Tensor cannot be copied or pickled: take its values, tensor.numpy"),
         (solve, "a Solve cannot be copied or pickled: begin another one"),
         (system, "a System cannot be copied or pickled: it is there until the solve goes on"),
+        (model.named_parameters(), r"the parameters of a model cannot .*deepcopy\(dict\("),
         (model.options, r"the options of a model cannot .*: take dict\(model.options\), or copy"),
     ]
     for value, message in cases:

@@ -110,7 +110,7 @@ def test_an_artifact_in_memory_is_described_as_its_folder_is() -> None:
 
 
 WRONG = {
-    "no archive": (b"no archive", "not a zip archive"),
+    "no archive": (b"no archive", "not a zip archive.* should be a zip archive of the artifact's"),
     "compressed": (packed(PREBUILT / "elasticity", zipfile.ZIP_DEFLATED), "entries must be stored"),
     "the folder above": (packed(PREBUILT), "metadata.json"),
 }
@@ -122,3 +122,11 @@ def test_what_is_no_artifact_is_refused(content: bytes, message: str) -> None:
     with pytest.raises(Exception, match=message):
         check(lib.neml2_model_open(model, native_source(content=content)))
     assert model[0] == ffi.NULL
+
+
+def test_element_types_that_are_there_are_told() -> None:
+    model = ffi.new("neml2_model **")
+    source = native_source(content=packed(PREBUILT / "elasticity"))
+    source.dtype = lib.NEML2_FLOAT32
+    with pytest.raises(Exception, match=r"cpu/float32. Present: cpu/float64. Open it with dtype="):
+        check(lib.neml2_model_open(model, source))

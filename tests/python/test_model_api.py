@@ -258,6 +258,25 @@ def test_an_array_with_masked_elements_is_refused(
     np.testing.assert_array_equal(model.forward({"strain": strain.filled(0.0)})["stress"], stress)
 
 
+@pytest.mark.parametrize("dtype", ["int64", "float32"])
+def test_a_mask_is_seen_in_other_element_types(model: Model, dtype: str) -> None:
+    """Of which whole numbers, and one number, are converted."""
+    whole = np.ma.array(np.ones((2, 6), int), mask=[[True, *[False] * 5], [False] * 6])
+    value: Any = np.ma.array(5, mask=True, dtype=dtype)
+    with pytest.raises(FatalError, match="input 'strain' is masked: fill it first"):
+        model.forward({"strain": whole})
+    for change in (
+        lambda: model.set_parameter("E", value),
+        lambda: model.forward({"strain": STRAIN}, {"E": value}),
+    ):
+        with pytest.raises(FatalError, match="E' is masked: fill it first"):
+            change()
+    np.testing.assert_array_equal(
+        model.forward({"strain": whole.filled(2)})["stress"],
+        model.forward({"strain": whole.filled(2).astype(float)})["stress"],
+    )
+
+
 def wrong_dtype(model: Model) -> int:
     """The status of an input of another element type."""
     with pytest.raises(FatalError) as caught:
