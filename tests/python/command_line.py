@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -55,3 +56,14 @@ def error(*arguments: str | Path, **variables: str) -> str:
     assert "Traceback" not in done.stderr
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
     return line
+
+
+def findings(path: Path, *options: str) -> list[dict[str, str]]:
+    """What neml2-capi doctor finds of an artifact."""
+    done = command("doctor", path, "--json", *options)
+    document = json.loads(done.stdout)
+    assert not done.stderr
+    assert done.returncode == (1 if document["findings"] else 0)
+    assert document["will_run"] == (not document["findings"])
+    found: list[dict[str, str]] = document["findings"]
+    return found
