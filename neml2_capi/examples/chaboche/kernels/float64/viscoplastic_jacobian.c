@@ -36,8 +36,8 @@ static void prepare(const void *const *inputs, void *results) {
   const lanes v276 = residual_elasticity_E_value * 0.7692307692307692;
   const lanes stress_old_0 = givens[27];
   kept[2] = stress_old_0 + v65 * (v279 + v276 * (v76 - v278));
-  const lanes v290 = v65 * v276;
-  kept[3] = v290;
+  const lanes v289 = v65 * v276;
+  kept[3] = v289;
   const lanes stress_old_1 = givens[28];
   kept[4] = stress_old_1 + v65 * (v279 + v276 * (v77 - v278));
   const lanes stress_old_2 = givens[29];
@@ -45,16 +45,16 @@ static void prepare(const void *const *inputs, void *results) {
   const lanes strain_3 = givens[3];
   const lanes strain_old_3 = givens[9];
   const lanes stress_old_3 = givens[30];
-  kept[6] = stress_old_3 + (strain_3 - strain_old_3) * v75 * v73 * v290;
+  kept[6] = stress_old_3 + (strain_3 - strain_old_3) * v75 * v73 * v289;
   const lanes strain_4 = givens[4];
   const lanes strain_old_4 = givens[10];
   const lanes stress_old_4 = givens[31];
-  kept[7] = stress_old_4 + (strain_4 - strain_old_4) * v75 * v73 * v290;
+  kept[7] = stress_old_4 + (strain_4 - strain_old_4) * v75 * v73 * v289;
   const lanes strain_5 = givens[5];
   const lanes strain_old_5 = givens[11];
   const lanes stress_old_5 = givens[32];
-  kept[8] = stress_old_5 + (strain_5 - strain_old_5) * v75 * v73 * v290;
-  kept[9] = 0.816496580927726 * v290;
+  kept[8] = stress_old_5 + (strain_5 - strain_old_5) * v75 * v73 * v289;
+  kept[9] = 0.816496580927726 * v289;
   kept[10] = -(v65 * 0.816496580927726);
 }
 
@@ -143,30 +143,30 @@ FUNCTION void compute(const void *const *inputs, void *const *outputs, const voi
   auxiliaries[40] = v121;
   const lanes v122 = v99 * v121;
   const lanes v260 = 0.816496580927726 * v146;
-  const lanes v290 = kept[3];
-  const lanes v291 = v260 * v290;
-  by_auxiliaries[0] = v291;
-  by_auxiliaries[2] = v291;
-  by_auxiliaries[4] = v291;
-  by_auxiliaries[6] = v291;
-  by_auxiliaries[8] = v291;
-  by_auxiliaries[10] = v291;
-  residual[0] = (v303 - stress_0) - v122 * v291;
+  const lanes v289 = kept[3];
+  const lanes v290 = v260 * v289;
+  by_auxiliaries[0] = v290;
+  by_auxiliaries[2] = v290;
+  by_auxiliaries[4] = v290;
+  by_auxiliaries[6] = v290;
+  by_auxiliaries[8] = v290;
+  by_auxiliaries[10] = v290;
+  residual[0] = (v303 - stress_0) - v122 * v290;
   const lanes v306 = kept[4];
   const lanes v123 = v100 * v121;
-  residual[1] = (v306 - stress_1) - v123 * v291;
+  residual[1] = (v306 - stress_1) - v123 * v290;
   const lanes v309 = kept[5];
   const lanes v124 = v101 * v121;
-  residual[2] = (v309 - stress_2) - v124 * v291;
+  residual[2] = (v309 - stress_2) - v124 * v290;
   const lanes v312 = kept[6];
   const lanes v125 = v90 * v121;
-  residual[3] = (v312 - stress_3) - v125 * v291;
+  residual[3] = (v312 - stress_3) - v125 * v290;
   const lanes v315 = kept[7];
   const lanes v126 = v92 * v121;
-  residual[4] = (v315 - stress_4) - v126 * v291;
+  residual[4] = (v315 - stress_4) - v126 * v290;
   const lanes v318 = kept[8];
   const lanes v127 = v94 * v121;
-  residual[5] = (v318 - stress_5) - v127 * v291;
+  residual[5] = (v318 - stress_5) - v127 * v290;
   const lanes equivalent_plastic_strain_old_value = givens[14];
   residual[6] = (equivalent_plastic_strain_old_value - equivalent_plastic_strain_value) + v65 * v260;
   const lanes X1_old_0 = givens[15];
@@ -344,4 +344,4 @@ static const int32_t output_3_places[] = {0, 7, 13, 37, 44, 50, 74, 81, 87, 111,
 static const neml2_kernel_sparse sparse[] = {{0, 361, output_0_places}, {2, 323, output_2_places}, {3, 612, output_3_places}};
 
 const neml2_kernel neml2_kernel_viscoplastic_jacobian = {
-    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_jacobian", "afac253c6c372fcdc0126268119574efd00786b9231c88e0bd233d1578cc2fc3", sizeof(real), LANES, 4, 4, kernel_inputs, kernel_outputs, 385, 11, prepare, run, 3, sparse, 17, run_one, 0};
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_jacobian", "afac253c6c372fcdc0126268119574efd00786b9231c88e0bd233d1578cc2fc3", sizeof(real), LANES, 4, 4, kernel_inputs, kernel_outputs, 385, 11, prepare, run, 3, sparse, 17, run_one, 0, 0};

@@ -1,7 +1,7 @@
 /* viscoplastic_jacobian_given: a kernel of one graph, in lanes of material points.
  *
  * Model viscoplastic, cpu/float64/viscoplastic_jacobian_given.pt2; made with neml2 3.1.0, torch 2.13.0+cpu.
- * Graph: 594 nodes of ATen, SHA-256 06efa1ffd42d9a27ce3909dfdcad2db0484cafe8c7ace4c7f23b1e6a71f2f48e.
+ * Graph: 594 nodes of ATen, SHA-256 3d9c2bc56328f602662094ecb62f39e9415fca2d8feea10bb97293eeed15f47c.
  * Kernel: 284 operations on float64 a point.
  * Generated: change the model, or the generator, not this text.
  */
@@ -778,4 +778,4 @@ static const signed char output_0_structure[] = {0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1
 static const neml2_kernel_array kernel_outputs[] = {{"by_givens", 627, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_0_structure}};
 
 const neml2_kernel neml2_kernel_viscoplastic_jacobian_given = {
-    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_jacobian_given", "06efa1ffd42d9a27ce3909dfdcad2db0484cafe8c7ace4c7f23b1e6a71f2f48e", sizeof(real), LANES, 4, 1, kernel_inputs, kernel_outputs, 284, 0, 0, run, 0, 0, 0, run_one, 0};
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_jacobian_given", "3d9c2bc56328f602662094ecb62f39e9415fca2d8feea10bb97293eeed15f47c", sizeof(real), LANES, 4, 1, kernel_inputs, kernel_outputs, 284, 0, 0, run, 0, 0, 0, run_one, 0, 0};

@@ -48,4 +48,4 @@ static const signed char output_3_structure[] = {0};
 static const neml2_kernel_array kernel_outputs[] = {{"stress", 6, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_0_structure}, {"X1", 6, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_1_structure}, {"X2", 6, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_2_structure}, {"equivalent_plastic_strain", 1, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_3_structure}};
 
 const neml2_kernel neml2_kernel_viscoplastic_predictor = {
-    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_predictor", "c0355aeaae24af3b41bd8b4b15292e2a02d79fd97a27f26b13ba0a133e2e030a", sizeof(real), LANES, 4, 4, kernel_inputs, kernel_outputs, 0, 0, 0, run, 0, 0, 0, 0, 0};
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_predictor", "c0355aeaae24af3b41bd8b4b15292e2a02d79fd97a27f26b13ba0a133e2e030a", sizeof(real), LANES, 4, 4, kernel_inputs, kernel_outputs, 0, 0, 0, run, 0, 0, 0, 0, 0, 0};

@@ -148,4 +148,4 @@ static const signed char output_0_structure[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
 static const neml2_kernel_array kernel_outputs[] = {{"residual", 19, NEML2_KERNEL_PER_POINT, 0, 4, output_0_parts, output_0_structure}};
 
 const neml2_kernel neml2_kernel_viscoplastic_residual = {
-    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_residual", "5ed05e237b4e860a5f320c9006297e87b3fe9b1d7978da0496a43bfed587bcc0", sizeof(real), LANES, 4, 1, kernel_inputs, kernel_outputs, 267, 0, 0, run, 0, 0, 0, run_one, 0};
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_residual", "5ed05e237b4e860a5f320c9006297e87b3fe9b1d7978da0496a43bfed587bcc0", sizeof(real), LANES, 4, 1, kernel_inputs, kernel_outputs, 267, 0, 0, run, 0, 0, 0, run_one, 0, 0};

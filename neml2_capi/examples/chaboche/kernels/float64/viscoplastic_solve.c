@@ -542,4 +542,4 @@ static const signed char output_1_structure[] = {0};
 static const neml2_kernel_array kernel_outputs[] = {{"step", 19, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_0_structure}, {"trusted", 1, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_1_structure}};
 
 const neml2_kernel neml2_kernel_viscoplastic_solve = {
-    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_solve", "d2c3d9c5ad1a9a036a4dc592f1b4c5a427a911e72950a5c0cd710af4d7d6de31", sizeof(real), LANES, 4, 2, kernel_inputs, kernel_outputs, 811, 79, prepare, run, 0, 0, 0, 0, 0};
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_solve", "d2c3d9c5ad1a9a036a4dc592f1b4c5a427a911e72950a5c0cd710af4d7d6de31", sizeof(real), LANES, 4, 2, kernel_inputs, kernel_outputs, 811, 79, prepare, run, 0, 0, 0, 0, 0, 0};

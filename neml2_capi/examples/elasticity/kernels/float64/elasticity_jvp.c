@@ -79,4 +79,4 @@ static const signed char output_1_structure[] = {0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1
 static const neml2_kernel_array kernel_outputs[] = {{"stress", 6, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_0_structure}, {"d_stress_d_strain", 36, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_1_structure}};
 
 const neml2_kernel neml2_kernel_elasticity_jvp = {
-    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "elasticity_jvp", "1a87ed02d3f929ca0c3e64903d11924ede0a06521a4e7863966260f917d1914c", sizeof(real), LANES, 2, 2, kernel_inputs, kernel_outputs, 23, 0, 0, run, 0, 0, 0, 0, 0};
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "elasticity_jvp", "1a87ed02d3f929ca0c3e64903d11924ede0a06521a4e7863966260f917d1914c", sizeof(real), LANES, 2, 2, kernel_inputs, kernel_outputs, 23, 0, 0, run, 0, 0, 0, 0, 0, 0};

@@ -21,8 +21,8 @@ static void prepare(const void *const *inputs, void *results) {
   kept[1] = v31;
   const lanes residual_elasticity_E_value = residual_elasticity_E[0];
   const lanes v97 = residual_elasticity_E_value * 0.7692307692307692;
-  const lanes v111 = v31 * v97;
-  kept[2] = v111;
+  const lanes v110 = v31 * v97;
+  kept[2] = v110;
   const lanes strain_0 = givens[0];
   const lanes strain_old_0 = givens[6];
   const lanes v39 = scale_of(v31);
@@ -45,15 +45,15 @@ static void prepare(const void *const *inputs, void *results) {
   const lanes strain_3 = givens[3];
   const lanes strain_old_3 = givens[9];
   const lanes stress_old_3 = givens[18];
-  kept[6] = stress_old_3 + (strain_3 - strain_old_3) * v41 * v39 * v111;
+  kept[6] = stress_old_3 + (strain_3 - strain_old_3) * v41 * v39 * v110;
   const lanes strain_4 = givens[4];
   const lanes strain_old_4 = givens[10];
   const lanes stress_old_4 = givens[19];
-  kept[7] = stress_old_4 + (strain_4 - strain_old_4) * v41 * v39 * v111;
+  kept[7] = stress_old_4 + (strain_4 - strain_old_4) * v41 * v39 * v110;
   const lanes strain_5 = givens[5];
   const lanes strain_old_5 = givens[11];
   const lanes stress_old_5 = givens[20];
-  kept[8] = stress_old_5 + (strain_5 - strain_old_5) * v41 * v39 * v111;
+  kept[8] = stress_old_5 + (strain_5 - strain_old_5) * v41 * v39 * v110;
 }
 
 static void run(const void *const *inputs, void *const *outputs, const void *results) {
@@ -82,18 +82,18 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   const lanes v73 = 1.0 / v71;
   const lanes v74 = 1.5 * v73;
   const lanes equivalent_plastic_strain_value = unknowns[6];
-  const lanes v76 = kept[0];
-  const lanes v81 = v71 * 0.816496580927726 - (v76 + equivalent_plastic_strain_value * 1632.9931618554522);
+  const lanes v77 = kept[0];
+  const lanes v81 = v71 * 0.816496580927726 - (v77 + equivalent_plastic_strain_value * 1632.9931618554522);
   const lanes v86 = absolute(v81) * 0.008333333333333333;
   const lanes v87 = v86 * v86;
   const lanes v90 = v87 * v87;
   const lanes v82 = sign_of(v81);
   const lanes v89 = 0.5 + 0.5 * v82;
   const lanes v93 = v90 * (v89 * (0.816496580927726 * v87));
-  const lanes v111 = kept[2];
-  const lanes v112 = v93 * v111;
-  const lanes v113 = v74 * v112;
-  const lanes v161 = 1.0 + v113;
+  const lanes v110 = kept[2];
+  const lanes v111 = v93 * v110;
+  const lanes v112 = v74 * v111;
+  const lanes v161 = 1.0 + v112;
   jacobian[0] = v161;
   jacobian[1] = v161;
   jacobian[2] = v161;
@@ -105,20 +105,20 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   const lanes v31 = kept[1];
   jacobian[6] = 1.0 + v31 * v158;
   const lanes v125 = kept[3];
-  residual[0] = (v125 - stress_0) - v52 * v113;
+  residual[0] = (v125 - stress_0) - v52 * v112;
   const lanes v128 = kept[4];
-  residual[1] = (v128 - stress_1) - v53 * v113;
+  residual[1] = (v128 - stress_1) - v53 * v112;
   const lanes v131 = kept[5];
-  residual[2] = (v131 - stress_2) - v54 * v113;
+  residual[2] = (v131 - stress_2) - v54 * v112;
   const lanes v134 = kept[6];
-  residual[3] = (v134 - stress_3) - stress_3 * v113;
+  residual[3] = (v134 - stress_3) - stress_3 * v112;
   const lanes v137 = kept[7];
-  residual[4] = (v137 - stress_4) - stress_4 * v113;
+  residual[4] = (v137 - stress_4) - stress_4 * v112;
   const lanes v140 = kept[8];
-  residual[5] = (v140 - stress_5) - stress_5 * v113;
+  residual[5] = (v140 - stress_5) - stress_5 * v112;
   const lanes equivalent_plastic_strain_old_value = givens[14];
   residual[6] = (equivalent_plastic_strain_old_value - equivalent_plastic_strain_value) + v31 * v93;
-  const lanes v174 = -v113;
+  const lanes v174 = -v112;
   by_auxiliaries[0] = v174;
   by_auxiliaries[2] = v174;
   by_auxiliaries[4] = v174;
@@ -131,9 +131,9 @@ static void run(const void *const *inputs, void *const *outputs, const void *res
   auxiliaries[6] = stress_3 * v155;
   auxiliaries[7] = stress_4 * v155;
   auxiliaries[8] = stress_5 * v155;
-  const lanes v154 = v74 * v111;
+  const lanes v154 = v74 * v110;
   auxiliaries[9] = -(v154 * v158);
-  auxiliaries[10] = v154 * v160 - v73 * v74 * v112;
+  auxiliaries[10] = v154 * v160 - v73 * v74 * v111;
   by_auxiliaries[6] = unknowns[3];
   by_auxiliaries[7] = unknowns[4];
   by_auxiliaries[8] = unknowns[5];
@@ -159,4 +159,4 @@ static const int32_t output_3_places[] = {0, 1, 2, 10, 11, 12, 13, 14, 15, 26, 2
 static const neml2_kernel_sparse sparse[] = {{0, 49, output_0_places}, {2, 21, output_2_places}, {3, 30, output_3_places}};
 
 const neml2_kernel neml2_kernel_viscoplastic_jacobian = {
-    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_jacobian", "e97f24bd44b311cdcb4a68973c18f574c0463f2eda3bb6bb126d53aefa45f76d", sizeof(real), LANES, 4, 4, kernel_inputs, kernel_outputs, 139, 9, prepare, run, 3, sparse, 3, 0, 0};
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_jacobian", "e97f24bd44b311cdcb4a68973c18f574c0463f2eda3bb6bb126d53aefa45f76d", sizeof(real), LANES, 4, 4, kernel_inputs, kernel_outputs, 139, 9, prepare, run, 3, sparse, 3, 0, 0, 0};

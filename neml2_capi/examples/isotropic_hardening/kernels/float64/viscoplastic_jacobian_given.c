@@ -1,7 +1,7 @@
 /* viscoplastic_jacobian_given: a kernel of one graph, in lanes of material points.
  *
  * Model viscoplastic, cpu/float64/viscoplastic_jacobian_given.pt2; made with neml2 3.1.0, torch 2.13.0+cpu.
- * Graph: 405 nodes of ATen, SHA-256 8ae353a237f1326e4c8de9f0e060f82e4aed22291b447e4de33aa54047723ee5.
+ * Graph: 405 nodes of ATen, SHA-256 3a8dd16d3966f17976005e3911124d7120c1053ddbc5e968588134d88342ee0f.
  * Kernel: 149 operations on float64 a point.
  * Generated: change the model, or the generator, not this text.
  */
@@ -246,4 +246,4 @@ static const signed char output_0_structure[] = {0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1
 static const neml2_kernel_array kernel_outputs[] = {{"by_givens", 147, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_0_structure}};
 
 const neml2_kernel neml2_kernel_viscoplastic_jacobian_given = {
-    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_jacobian_given", "8ae353a237f1326e4c8de9f0e060f82e4aed22291b447e4de33aa54047723ee5", sizeof(real), LANES, 4, 1, kernel_inputs, kernel_outputs, 149, 0, 0, run, 0, 0, 0, 0, 0};
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_jacobian_given", "3a8dd16d3966f17976005e3911124d7120c1053ddbc5e968588134d88342ee0f", sizeof(real), LANES, 4, 1, kernel_inputs, kernel_outputs, 149, 0, 0, run, 0, 0, 0, 0, 0, 0};

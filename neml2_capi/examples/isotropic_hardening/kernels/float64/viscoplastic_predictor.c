@@ -30,4 +30,4 @@ static const signed char output_1_structure[] = {0};
 static const neml2_kernel_array kernel_outputs[] = {{"stress", 6, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_0_structure}, {"equivalent_plastic_strain", 1, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_1_structure}};
 
 const neml2_kernel neml2_kernel_viscoplastic_predictor = {
-    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_predictor", "4f8cbc13e18877ffa12137cfd497219c81cacdf40871efc65ba2a5cdf43f44c2", sizeof(real), LANES, 2, 2, kernel_inputs, kernel_outputs, 0, 0, 0, run, 0, 0, 0, 0, 0};
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_predictor", "4f8cbc13e18877ffa12137cfd497219c81cacdf40871efc65ba2a5cdf43f44c2", sizeof(real), LANES, 2, 2, kernel_inputs, kernel_outputs, 0, 0, 0, run, 0, 0, 0, 0, 0, 0};

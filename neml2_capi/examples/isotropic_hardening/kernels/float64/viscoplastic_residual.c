@@ -108,4 +108,4 @@ static const signed char output_0_structure[] = {0, 0, 0, 0, 0, 0, 0};
 static const neml2_kernel_array kernel_outputs[] = {{"residual", 7, NEML2_KERNEL_PER_POINT, 0, 2, output_0_parts, output_0_structure}};
 
 const neml2_kernel neml2_kernel_viscoplastic_residual = {
-    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_residual", "efc20383464a1f2ca73affc99aca57c698a0378c4e2cffab016284b5b689b421", sizeof(real), LANES, 4, 1, kernel_inputs, kernel_outputs, 108, 10, prepare, run, 0, 0, 0, 0, 0};
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_residual", "efc20383464a1f2ca73affc99aca57c698a0378c4e2cffab016284b5b689b421", sizeof(real), LANES, 4, 1, kernel_inputs, kernel_outputs, 108, 10, prepare, run, 0, 0, 0, 0, 0, 0};

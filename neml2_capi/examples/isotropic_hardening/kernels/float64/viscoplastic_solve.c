@@ -113,4 +113,4 @@ static const signed char output_1_structure[] = {0};
 static const neml2_kernel_array kernel_outputs[] = {{"step", 7, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_0_structure}, {"trusted", 1, NEML2_KERNEL_PER_POINT, 0, 0, 0, output_1_structure}};
 
 const neml2_kernel neml2_kernel_viscoplastic_solve = {
-    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_solve", "73fd04d2e2dfdb7fd0ef059249c3ed61df480716600c7bc6922d2bf2938abbe6", sizeof(real), LANES, 4, 2, kernel_inputs, kernel_outputs, 101, 8, prepare, run, 0, 0, 0, 0, 0};
+    NEML2_KERNEL_VERSION, sizeof(neml2_kernel), "viscoplastic_solve", "73fd04d2e2dfdb7fd0ef059249c3ed61df480716600c7bc6922d2bf2938abbe6", sizeof(real), LANES, 4, 2, kernel_inputs, kernel_outputs, 101, 8, prepare, run, 0, 0, 0, 0, 0, 0};
