@@ -95,6 +95,10 @@
 !             of objects must be allocatable: the programs of gfortran 12 crash if its extents are fixed.
 !             To change the order of an array of objects, exchange two at a time by a third: in a = a(n:1:-1) Fortran
 !             copies the right side without counting it, and what is freed first is still needed.
+!             So do allocate (b, source=a) and list = [list, a], which gives `list` no more room either: allocate it, and
+!             assign each. What stands left of b = a must exist: allocate (b) before.
+!             OpenMP: gfortran 12 leaves private(a) unset. Declare objects of a thread within its region, in a block or
+!             in a procedure; firstprivate(a) is the same object.
 ! Threads     A loaded model may be called from many threads at once, a call, a tensor, a report and a solve by one at a
 !             time. Make and drop copies of one object on one thread at a time: they are counted without a lock.
 !             Creating a call makes no copy of the model. Errors are kept per thread.
@@ -3319,7 +3323,8 @@ end module neml2_mandel
 !     end do
 !
 ! All begins at zero. The arrays are the state's, and stay where they are until it is freed, after the last run. A step
-! that failed moves nothing, and may be tried again. What is wrong ends the program with a message.
+! that failed moves nothing, and may be tried again. `saved = state` copies all values; `state = saved` puts them back where
+! calls are bound. What is wrong ends the program with a message.
 ! --------------------------------------------------------------------------------------------
 module neml2_history
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
@@ -3345,6 +3350,8 @@ module neml2_history
     procedure :: old
     procedure :: advance
     procedure :: free
+    generic :: assignment(=) => copy
+    procedure, private :: copy
   end type neml2_state
 
 contains
@@ -3359,6 +3366,7 @@ contains
     integer(int64) :: count, index, input, age, output, current
     integer(int32) :: dtype
     integer :: k
+    if (n < 0) error stop "neml2_state: create expects a number of points of 0 or more"
     call self%free()
     allocate (self%items(0))
     call model%history_count(count)
@@ -3394,6 +3402,7 @@ contains
     real(real64), pointer :: values(:, :)
     character(12) :: suffix
     integer :: k, age
+    call require(self)
     do k = 1, size(self%items)
       do age = 0, ubound(self%items(k)%values, 3)
         values => self%items(k)%values(:, :, age)
@@ -3435,6 +3444,7 @@ contains
   subroutine advance(self)
     class(neml2_state), intent(inout) :: self
     integer :: k, age
+    call require(self)
     do k = 1, size(self%items)
       do age = ubound(self%items(k)%values, 3), 1, -1
         self%items(k)%values(:, :, age) = self%items(k)%values(:, :, age - 1)
@@ -3453,6 +3463,50 @@ contains
     deallocate (self%items)
   end subroutine free
 
+  ! Copy the values of another state. Arrays that fit are kept, so that calls stay bound to them.
+  subroutine copy(left, right)
+    class(neml2_state), intent(inout) :: left
+    class(neml2_state), intent(in) :: right
+    integer :: k, ages
+    if (.not. are_alike(left, right)) then
+      call left%free()
+      if (.not. allocated(right%items)) return
+      allocate (left%items(size(right%items)))
+      do k = 1, size(right%items)
+        associate (from => right%items(k), to => left%items(k))
+          to%name = from%name
+          to%is_output = from%is_output
+          to%is_read = from%is_read
+          ages = ubound(from%values, 3)
+          allocate (to%values(size(from%values, 1), size(from%values, 2), 0:ages))
+        end associate
+      end do
+    end if
+    do k = 1, size(left%items)
+      left%items(k)%values = right%items(k)%values
+    end do
+  end subroutine copy
+
+  ! Whether two states are of the same variables and of as many points.
+  logical function are_alike(left, right)
+    class(neml2_state), intent(in) :: left, right
+    integer :: k
+    are_alike = allocated(left%items) .and. allocated(right%items)
+    if (are_alike) are_alike = size(left%items) == size(right%items)
+    if (.not. are_alike) return
+    do k = 1, size(left%items)
+      are_alike = left%items(k)%name == right%items(k)%name
+      if (are_alike) are_alike = all(shape(left%items(k)%values) == shape(right%items(k)%values))
+      if (.not. are_alike) return
+    end do
+  end function are_alike
+
+  ! The state was created.
+  subroutine require(self)
+    class(neml2_state), intent(in) :: self
+    if (.not. allocated(self%items)) error stop "neml2_state: the state was not created: call create first"
+  end subroutine require
+
   ! Position of a name among the items, or 0.
   pure integer function position_of(self, name) result(k)
     class(neml2_state), intent(in) :: self
@@ -3467,6 +3521,7 @@ contains
     character(*), intent(in) :: name
     character(:), allocatable :: names
     integer :: i
+    call require(self)
     k = position_of(self, name)
     if (k > 0) return
     names = ""

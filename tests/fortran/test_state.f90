@@ -8,7 +8,7 @@ program test_state
   integer, parameter :: n = 3, steps = 4
   type(neml2_model) :: model
   type(neml2_call) :: evaluation, by_hand
-  type(neml2_state) :: state
+  type(neml2_state) :: state, saved
   real(real64), pointer :: strain(:, :), t(:, :), stress(:, :)
   real(real64), target :: given(6, n), old_given(6, n), time, old_time, values(19, n), old_values(19, n)
   character(:), allocatable :: errmsg
@@ -41,11 +41,35 @@ program test_state
   end do
   stress => state%old("stress")
   call check(all(abs(stress - old_values(1:6, :)) <= 0), "what is now became old")
+  call keep()
   call state%free()
   call rescue()
   call finish()
 
 contains
+
+  ! A copy has values of its own, and gives them back to the arrays that calls are bound to.
+  subroutine keep()
+    real(real64), pointer :: before(:, :)
+    real(real64) :: there(6, n)
+    there = stress
+    saved = state
+    before => saved%old("stress")
+    stress = 2
+    call check(all(abs(before - there) <= 0), "a copy does not follow")
+    state = saved
+    call check(all(abs(stress - there) <= 0), "values come back where they were")
+    saved = saved
+    call check(all(abs(before - there) <= 0), "a state is assigned to itself")
+    call saved%create(model, n + 1)
+    saved = state
+    before => saved%old("stress")
+    call check(size(before, 2) == n .and. all(abs(before - there) <= 0), "a copy has as many points")
+    call saved%free()
+    call check(all(abs(stress - there) <= 0), "the other one is still there")
+    state = saved
+    call state%create(model, n)
+  end subroutine keep
 
   ! Fifty per cent from rest: a point that does not converge is solved again if an option says so, and the report counts.
   subroutine rescue()
