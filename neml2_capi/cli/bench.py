@@ -13,6 +13,7 @@ from rich.text import Text
 
 from neml2_capi import Model, Scheduler
 from neml2_capi._rest import plausible
+from neml2_capi.artifact.files import describe_any
 from neml2_capi.artifact.targets import processors
 from neml2_capi.cli import options
 from neml2_capi.cli.screen import console, print_json, table
@@ -81,6 +82,7 @@ def bench_command(
             f"must be 0 or more, and finite; got {seconds}", param_hint="--seconds"
         )
     scheduler = Scheduler.from_toml(devices) if devices else None
+    dtype = describe_any(path, dtype)["dtype"]
     with Model(path, dtype=dtype, scheduler=scheduler) as model:
         state = _states(model, inputs) if inputs else plausible(model, _STATES)
         known = available(model, state)

@@ -15,6 +15,7 @@ from neml2_capi._document import Node, parse_toml
 from neml2_capi._ffi.components import column, components
 from neml2_capi._ffi.variables import Variable
 from neml2_capi._rest import plausible
+from neml2_capi.artifact.files import describe_any
 from neml2_capi.cli.driver_file import Array, loading
 from neml2_capi.cli.prescription import prescribed
 from neml2_capi.cli.screen import require_new, shape, write_new
@@ -24,7 +25,7 @@ _HEAD = """\
 # Run it with: neml2-capi {command} {file}
 # Units are the model's. Paths are relative to this file.
 artifact = {artifact}
-# For many points, in sub-batches; or on several devices, devices = [{{ ... }}, {{ ... }}].
+{dtype}# For many points, in sub-batches; or on several devices, devices = [{{ ... }}, {{ ... }}].
 # scheduler = {{ device = "cpu", batch_size = 512 }}
 # The law under the hypothesis of an element, or by another strain, as Model takes it.
 # hypothesis = "plane_stress"
@@ -74,8 +75,15 @@ def write_template(command: str, artifact: Path, output: Path | None) -> None:
     require_new(output)
     file = output or Path("FILE.toml")
     from_there = os.path.relpath(artifact, output.parent) if output else str(artifact)
-    with Model(artifact) as model:
-        text = _HEAD.format(command=command, file=file.name, artifact=json.dumps(from_there))
+    real = describe_any(artifact, None)["dtype"]
+    head = {
+        "command": command,
+        "file": file.name,
+        "artifact": json.dumps(from_there),
+        "dtype": f'dtype = "{real}"\n' if real != "float64" else "",
+    }
+    with Model(artifact, dtype=real) as model:
+        text = _HEAD.format(**head)
         text += "".join(_loading(model))
         if command == "run":
             text += "".join(_results(model))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from neml2_capi.kernels.program import Array, Program
-from neml2_capi.kernels.rows import function_of_rows, takes_rows
+from neml2_capi.kernels.rows import DECLARATION, function_of_rows, takes_rows
 from neml2_capi.kernels.scalar import MASKS
 from neml2_capi.kernels.schedule import Schedule, Section, as_it_stands, calls_together, scheduled
 from neml2_capi.kernels.superword import packed
@@ -33,6 +34,8 @@ _SYMBOLS = {"gt": ">", "ge": ">=", "eq": "==", "and": "&", "or": "|"}
 _ATOM, _PRODUCT, _SUM, _OTHER = 3, 2, 1, 0
 #: An expression that is used once and is no longer than this stands within the next one.
 _LONGEST = 90
+#: Of single precision.
+_LARGEST_SINGLE = (2 - 2**-23) * 2.0**127
 
 
 def source(program: Program, name: str, origin: str, ready: Program | None = None) -> str:
@@ -60,8 +63,8 @@ def source(program: Program, name: str, origin: str, ready: Program | None = Non
     if ready and not of_one:
         program, schedule = ready, scheduled(ready)
     has_rows = takes_rows(program, schedule)
-    writer = _Writer(program, schedule, "run", packs=not of_one, inlined=has_rows)
-    body = list(writer.functions())
+    writer = _Writer(program, schedule, "run", packs=not of_one)
+    body = [*(DECLARATION if has_rows else ()), *writer.functions()]
     if has_rows:
         body += function_of_rows(program, writer.inputs, writer.outputs)
     if of_one:
@@ -114,18 +117,8 @@ class Text:
 class _Writer:
     """The functions of a kernel: prepare(), and run() or run_one()."""
 
-    def __init__(
-        self,
-        program: Program,
-        schedule: Schedule,
-        run: str,
-        packs: bool = True,
-        inlined: bool = False,
-    ) -> None:
+    def __init__(self, program: Program, schedule: Schedule, run: str, packs: bool = True) -> None:
         self.program, self._schedule, self._run = program, schedule, run
-        self._static = "static"
-        if inlined:
-            self._static += " inline __attribute__((always_inline))"
 
         self._single = program.real == "float32"
         calls = any(
@@ -177,7 +170,7 @@ class _Writer:
             calls = [f"  {what}_{number}({given});" for number in range(len(bodies))]
             bodies = [[f"  lanes shared[{max(shared, 1)}];", *calls]]
         lines = [line for body in bodies for line in body] + (self._rest() if run else [])
-        kind = "FUNCTION" if both else self._static
+        kind = "FUNCTION" if both else "static"
         yield f"{kind} void {what}({', '.join(types[name] for name in names)}) {{"
         yield from self._with_pointers(lines, names, run)
         yield "}\n"
@@ -242,6 +235,8 @@ class _Writer:
 def number(data: object, single: bool) -> Text:
     """A constant."""
     value = float("nan") if data == "nan" else float(data)  # type: ignore[arg-type]
+    if single and abs(value) > _LARGEST_SINGLE:
+        value = math.copysign(math.inf, value)
     if value != value:
         return Text('(real)__builtin_nan("")', _OTHER, True)
     if value in (float("inf"), -float("inf")):

@@ -7,6 +7,13 @@ from collections.abc import Iterator, Sequence
 from neml2_capi.kernels.program import Program
 from neml2_capi.kernels.schedule import LONG, Schedule
 
+#: The function that run_rows() calls, before its definition.
+DECLARATION = (
+    "#ifdef NEML2_KERNEL_ROWS",
+    "static INTO_ROWS void run(const void *const *inputs, void *const *outputs, "
+    "const void *results);",
+    "#endif\n",
+)
 #: More of them stay in no registers, and take longer than their rows.
 _MOST_OPERATIONS, _MOST_COMPONENTS = 100, 24
 

@@ -32,6 +32,15 @@ def test_bench_times_the_operations_that_there_are(artifacts: Artifacts) -> None
     assert {t["operation"] for t in told["timings"]} == {"forward"}
 
 
+def test_the_only_element_type_is_taken(artifacts: Artifacts, tmp_path: Path) -> None:
+    """Also by a file that run --template writes."""
+    root, file = artifacts["elasticity_float32"], tmp_path / "run.toml"
+    answer("bench", root, *QUICK, "--operation", "forward")
+    answer("run", "--template", root, "--output", file)
+    assert 'dtype = "float32"' in file.read_text()
+    answer("run", file)
+
+
 def test_bench_shows_a_table(artifacts: Artifacts) -> None:
     text = answer("bench", artifacts["elasticity"], *QUICK, "--operation", "jacobian")
     assert re.search(r"points +threads +jacobian", text)

@@ -10,6 +10,7 @@
 #if defined(__AVX2__) && REAL_BYTES == 8 && (LANES == 4 || LANES == 8 && defined(__AVX512DQ__)) && defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
 #define NEML2_KERNEL_ROWS
+#define INTO_ROWS inline __attribute__((always_inline))
 
 typedef double two __attribute__((vector_size(16)));
 typedef double four __attribute__((vector_size(32)));

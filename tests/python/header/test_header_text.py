@@ -48,6 +48,13 @@ def test_the_command_names_the_law_by_the_file(tmp_path: Path) -> None:
     assert "  real strain[6]; /* strain: SR2, 6 */" in (tmp_path / "steel.hpp").read_text()
 
 
+def test_the_only_element_type_is_taken(tmp_path: Path) -> None:
+    path, file = str(with_kernels("elasticity_float32")), tmp_path / "steel.hpp"
+    done = CliRunner().invoke(command, ["header", path, "-o", str(file)])
+    assert done.exit_code == 0, done.output
+    assert "namespace steel {" in file.read_text()
+
+
 def test_it_includes_nothing(text: str, tmp_path: Path) -> None:
     assert checked(written(tmp_path, text), "-nostdinc", "-ffreestanding") == ""
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from kernel_setup import runs_here, with_kernels
+from click.testing import CliRunner
+from kernel_setup import ROOT, runs_here, with_kernels
 
-from neml2_capi import Model
+from neml2_capi import Model, examples
+from neml2_capi.cli.commands import neml2_capi as command
 from neml2_capi.kernels.emit import source
 from neml2_capi.kernels.program import Array, Program, program_of
 from neml2_capi.kernels.scalar import Scalars
@@ -95,6 +99,20 @@ def test_large_kernels_have_no_such_function() -> None:
     assert "run_rows" in source(simplified(law()), "law", "")
     for program in (law(many=60), law(shape=(16,))):
         assert "run_rows" not in source(simplified(program), "law", "")
+
+
+def test_such_a_law_becomes_files_for_others(tmp_path: Path, any_cc: str) -> None:
+    """A header, a page and a program in C, whose writers read the text of kernels."""
+    path = str(examples.path("elasticity"))
+    assert "run_rows" in (examples.path("elasticity") / "kernels/float64/elasticity.c").read_text()
+    for kind, suffix in (("header", "hpp"), ("header", "cl"), ("page", "html"), ("static", "c")):
+        file = tmp_path / f"law.{suffix}"
+        done = CliRunner().invoke(command, [kind, path, "-o", str(file)])
+        assert done.exit_code == 0, (kind, done.output, done.exception)
+    flags = ["-std=c99", "-Wall", "-Werror", "-ffp-contract=off", "-Wno-psabi", "-fsyntax-only"]
+    for target in ([], ["-march=x86-64-v3"]):
+        source = [*target, f"-I{ROOT / 'include'}", str(tmp_path / "law.c")]
+        subprocess.run([any_cc, *flags, *source], check=True)
 
 
 @pytest.mark.parametrize("target", ON_ROWS)

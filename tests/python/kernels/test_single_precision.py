@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,10 @@ from states import state_of
 
 from neml2_capi import Model
 from neml2_capi.kernels.build import build
+from neml2_capi.kernels.emit import source
 from neml2_capi.kernels.folder import write_sources
-from neml2_capi.kernels.program import Program
+from neml2_capi.kernels.program import Array, Program, program_of
+from neml2_capi.kernels.scalar import Scalars
 
 pytestmark = pytest.mark.numbers
 
@@ -67,3 +70,16 @@ def test_a_law_in_float32_gives_what_it_gives_in_float64(name: str, tmp_path: Pa
             assert found[output].dtype == np.float32
             scale = np.abs(values).max()
             np.testing.assert_allclose(found[output], values, rtol=0, atol=1e-6 * scale)
+
+
+def test_a_constant_that_a_float_cannot_hold_is_infinite(built: Callable[..., Any]) -> None:
+    """Compilers warn of 1e+300f, with which steps in double precision ask for finite pivots."""
+    s = Scalars()
+    results = [s.truth(s.gt(s.constant(1e300), s.variable(0, 0))), s.constant(-1e39)]
+    results[0] = s.where(results[0], s.constant(1.0), s.constant(0.0))
+    program = program_of([Array("x", (1,))], [Array("y", (2,))], [results])
+    program = replace(program, real="float32")
+    assert "e+300f" not in source(program, "law", "")
+    (kernel,) = built({"law": program}).values()
+    found = kernel(np.array([[3e38], [np.inf], [np.nan]], np.float32))[0]
+    np.testing.assert_array_equal(found, [[1, -np.inf], [0, -np.inf], [0, -np.inf]])

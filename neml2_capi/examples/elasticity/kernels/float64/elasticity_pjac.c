@@ -9,7 +9,11 @@
 #include "neml2_kernel.h"
 #include "rows.h"
 
-static inline __attribute__((always_inline)) void run(const void *const *inputs, void *const *outputs, const void *results) {
+#ifdef NEML2_KERNEL_ROWS
+static INTO_ROWS void run(const void *const *inputs, void *const *outputs, const void *results);
+#endif
+
+static void run(const void *const *inputs, void *const *outputs, const void *results) {
   const lanes *const strain = inputs[0];
   lanes *const d_stress_d_elasticity_E = outputs[0];
   (void)results;
