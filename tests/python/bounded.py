@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from neml2_capi._ffi.logs import listening
 from neml2_capi.artifact import bounds as files
 from neml2_capi.artifact.files import describe_any
 
@@ -23,3 +26,10 @@ def bounded(
     files.require_fit(wanted, files.sizes_of(describe_any(made, None)))
     files.write(made, wanted)
     return made
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Calls of later tests need not look for warnings of these models."""
+    yield
+    listening.discard("bounds")

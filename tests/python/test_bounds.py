@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from bounded import FIVE_PERCENT, bounded
+from bounded import FIVE_PERCENT, bounded, quiet  # noqa: F401  (a fixture)
 from native import PREBUILT
 from numpy.typing import NDArray
 
@@ -24,7 +24,6 @@ from neml2_capi import (
     examples,
 )
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.logs import listening
 from neml2_capi.artifact import bounds as files
 from neml2_capi.kernels.packed import kernels_alone
 
@@ -36,13 +35,6 @@ POINTS = 1000
 #: The points that are beyond, and those that are not.
 BAD = np.array([7, 371, 999])
 GOOD = np.setdiff1d(np.arange(POINTS), BAD)
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """Calls of later tests need not look for warnings of these models."""
-    yield
-    listening.discard("bounds")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bounded import FIVE_PERCENT, bounded
+from bounded import FIVE_PERCENT, bounded, quiet  # noqa: F401  (a fixture)
 
 from neml2_capi import (
     ConvergenceError,

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bounded import bounded
+from bounded import bounded, quiet  # noqa: F401  (a fixture)
 from click.testing import CliRunner
 from header_hosts import assert_same_bits, built, evaluated, in_lanes, points_of, text_of
 from kernel_setup import require_compiler
-from test_bounds import quiet  # noqa: F401  (a fixture)
 
 from neml2_capi import Model, examples
 from neml2_capi._ffi.library import lib
