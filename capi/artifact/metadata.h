@@ -220,10 +220,10 @@ Metadata read_stub_metadata(const std::filesystem::path& stub, const std::string
 // Returns the packages of the segments in their order, each once.
 std::vector<std::string> packages_of(const Metadata& metadata);
 
-// Returns the SHA-256 of what an artifact computes: of its metadata, and of each package or, without packages, of the
-// graphs of its kernels. It is the same for kernels that are built for other processors. Throws NEML2_ERROR_FILE or
-// NEML2_ERROR_ARTIFACT if one of these files is missing or damaged.
-std::string checksum(const Metadata& metadata);
+// Returns the SHA-256 of what an artifact computes: of its metadata, and of each package or, without packages, of `graphs`,
+// the checksums of the graphs of its kernels. It is the same for kernels that are built for other processors. Throws
+// NEML2_ERROR_FILE or NEML2_ERROR_ARTIFACT if one of these files is missing or damaged.
+std::string checksum(const Metadata& metadata, const std::string& graphs);
 
 // Reads bounds.json of the folder, which `neml2-capi` writes beside the metadata; no file: no bounds. Throws
 // NEML2_ERROR_FILE if it cannot be read, NEML2_ERROR_ARTIFACT if it is not what it should be.

@@ -124,6 +124,17 @@ std::string built_for(const artifact::Field& document) {
   return names.empty() ? ": they are not built" : ": they are for " + names;
 }
 
+// Returns a line for each kernel.
+std::string graphs_of(const std::vector<artifact::Field>& kernels) {
+  std::string lines;
+  for (const artifact::Field& kernel : kernels) {
+    const auto graph = kernel.find("graph_checksum");
+    const artifact::Field checksum = graph && !graph->is_null() ? *graph : kernel["source_checksum"];
+    lines += join(kernel["name"].text(), " ", checksum.text(), "\n");
+  }
+  return lines;
+}
+
 std::unique_ptr<const JsonDocument> parsed(const std::string& file) {
   const std::optional<std::string> text = archive::read(file, limits::json_bytes);
   if (!text) throw damaged(file, "cannot be read");
@@ -155,6 +166,7 @@ std::unique_ptr<const Folder> Folder::open(const std::filesystem::path& leaf, bo
   for (const artifact::Field& entry : document["missing"].list())
     folder->missing_[std::filesystem::path(entry["package"].text()).filename().string()] = entry["reason"].prose();
   const auto kernels = document["kernels"].list();
+  folder->graphs_ = graphs_of(kernels);
   if (kernels.empty()) return folder;
   folder->real_ = kernels.front()["real"].text() == "float32" ? DType::float32 : DType::float64;
   if (linked) {
@@ -244,7 +256,7 @@ void Folder::take(const neml2_kernel_set& set, const artifact::Field& document, 
 
 bool Folder::has_sites_in_lanes() const {
   return std::any_of(kernels_.begin(), kernels_.end(), [](const auto& entry) {
-    return entry.second->size > offsetof(neml2_kernel, sites) && entry.second->sites > 0;
+    return newer(*entry.second, &neml2_kernel::sites) > 0;
   });
 }
 

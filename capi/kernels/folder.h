@@ -1,6 +1,7 @@
 // The kernels of an artifact: which there are, and whether they fit its packages and this machine.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -25,6 +26,13 @@ struct Arrays {
 
 // How an output is stored of which zeros are not; null if all components are.
 const neml2_kernel_sparse* sparse_of(const neml2_kernel& kernel, std::int32_t output);
+
+// Returns a member of a kernel that newer ones alone have, such as &neml2_kernel::run_rows; zero if this one ends before it.
+template <class Member>
+Member newer(const neml2_kernel& kernel, Member neml2_kernel::* member) {
+  const auto end = reinterpret_cast<const char*>(&(kernel.*member) + 1);
+  return end - reinterpret_cast<const char*>(&kernel) <= static_cast<std::ptrdiff_t>(kernel.size) ? kernel.*member : Member();
+}
 
 class Folder {
  public:
@@ -51,6 +59,8 @@ class Folder {
   // What the objects were built for: "x86-64-v3".
   const std::string& target() const { return target_; }
   DType real() const { return real_; }
+  // Returns a line for each kernel: its name, and the checksum of its graph, or of its source if the graph's is not there.
+  const std::string& graphs() const { return graphs_; }
   // Whether a kernel computes the sites of one point side by side.
   bool has_sites_in_lanes() const;
   // Kernels with fewer points in a block, which take less time for few points. Null if there are none.
@@ -69,6 +79,7 @@ class Folder {
   std::filesystem::path folder_;
   std::string target_;
   std::string object_;  // what has the kernels; empty: the program
+  std::string graphs_;
   DType real_ = DType::float64;
   std::map<std::string, const neml2_kernel*> kernels_;  // by package
   std::map<std::string, Arrays> arrays_;

@@ -70,8 +70,8 @@ Run Layout::run_of(const std::string& package, const Places& inputs, Places& out
   all.push_back(place(kernel.kept));
   arrays_.push_back({place((std::ssize(all) * pointer + bytes() - 1) / bytes()).at, {}});
   for (const Place& place : all) arrays_.back().places.push_back(place.at);
-  const bool has_one = kernel.size >= offsetof(neml2_kernel, run_one) + sizeof kernel.run_one && kernel.run_one;
-  return {&kernel, arrays_.back().at, has_one ? kernel.run_one : kernel.run};
+  const auto run_one = newer(kernel, &neml2_kernel::run_one);
+  return {&kernel, arrays_.back().at, run_one ? run_one : kernel.run};
 }
 
 Places Layout::arguments(const artifact::NamedGraph& graph) const {

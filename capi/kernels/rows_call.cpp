@@ -23,12 +23,13 @@ bool find(std::vector<std::size_t>& found, const At* places, const neml2_kernel_
 RowsCall::RowsCall(const Run& run, const std::vector<At>& places, const std::vector<Bound>& inputs,
                    const std::vector<Bound>& outputs) {
   const neml2_kernel& kernel = *run.kernel;
-  if (kernel.size < offsetof(neml2_kernel, run_rows) + sizeof kernel.run_rows || !kernel.run_rows) return;
+  const auto run_rows = newer(kernel, &neml2_kernel::run_rows);
+  if (!run_rows) return;
   if (kernel.input_count > most_on_rows || kernel.output_count > most_on_rows) return;
   if (!find(inputs_, places.data(), kernel.inputs, kernel.input_count, inputs) ||
       !find(outputs_, places.data() + kernel.input_count, kernel.outputs, kernel.output_count, outputs))
     return;
-  run_ = kernel.run_rows;
+  run_ = run_rows;
   given_.resize(inputs_.size());
   made_.resize(outputs_.size());
 }

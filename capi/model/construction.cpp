@@ -66,7 +66,7 @@ Model::Model(artifact::Metadata metadata, const graph::Wanted& wanted)
   for (const artifact::Variable& input : metadata_.inputs) scope.provide(input.name);
   for (const artifact::Segment& segment : metadata_.segments) segments_.push_back(make_segment(segment, scope));
   dtype_ = scope.dtype();
-  metadata_.checksum = artifact::checksum(metadata_);
+  metadata_.checksum = artifact::checksum(metadata_, kernels_ ? kernels_->graphs() : "");
   refuse_lost_sites(metadata_, scope);
   add_variables(scope);
   num_values_ = scope.values().size();
