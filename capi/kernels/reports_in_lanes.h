@@ -17,9 +17,7 @@ class Reports {
     if (!history.data) return;
     report_.history = p_.template at<double>(history);
     report_.history_stride = history.stride;
-    for (int l = 0; l < p_.used; ++l)
-      for (std::int64_t i = 0; i < p_.walk.rules.miters; ++i)
-        report_.history[l * history.stride + i] = no_number<double>;
+    clear(history, p_.used);
   }
 
   // Returns the bits of all values and derivatives.
@@ -72,10 +70,7 @@ class Reports {
     fill_array<double>(NEML2_REPORT_RESIDUAL_NORM, 0.0, points);
     fill_array<double>(NEML2_REPORT_SUGGESTED_CUT, 1.0, points);
     const model::Points& history = p_.walk.report[NEML2_REPORT_RESIDUAL_HISTORY];
-    if (!history.data) return;
-    double* row = p_.template at<double>(history);
-    for (std::int64_t p = 0; p < points; ++p, row += history.stride)
-      for (std::int64_t i = 0; i < p_.walk.rules.miters; ++i) row[i] = no_number<double>;
+    if (history.data) clear(history, points);
   }
 
   static void count_good(model::Counts& counts, std::int64_t begin, std::int64_t points) {
@@ -123,6 +118,13 @@ class Reports {
     for (const Matrix& block : p_.walk.blocks)
       if (non_finite_in<T>(bits_of(block))[l]) return block.named;
     return {};
+  }
+
+  // Sets the residual norms of so many points, none of which is known.
+  void clear(const model::Points& history, std::int64_t points) const {
+    double* row = p_.template at<double>(history);
+    for (std::int64_t p = 0; p < points; ++p, row += history.stride)
+      for (std::int64_t i = 0; i < p_.walk.rules.miters; ++i) row[i] = no_number<double>;
   }
 
   template <class X, class Values>

@@ -12,8 +12,8 @@ namespace neml2_capi::kernels {
 class RowsCall {
  public:
   RowsCall() = default;
-  // Of a kernel whose arrays have these places in scratch, inputs before outputs; nothing if it has no such function, or if these
-  // are not all that the caller has.
+  // Finds the caller's array for each place of the kernel's arrays in scratch, inputs before outputs. It is empty if the kernel
+  // has no run_rows(), or if the caller has other arrays, too.
   RowsCall(const Run& run, const std::vector<At>& places, const std::vector<Bound>& inputs,
            const std::vector<Bound>& outputs);
 

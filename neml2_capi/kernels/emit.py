@@ -119,7 +119,6 @@ class _Writer:
 
     def __init__(self, program: Program, schedule: Schedule, run: str, packs: bool = True) -> None:
         self.program, self._schedule, self._run = program, schedule, run
-
         self._single = program.real == "float32"
         calls = any(
             len(places) > 1

@@ -59,7 +59,7 @@ def error(*arguments: str | Path, **variables: str) -> str:
 
 
 def findings(path: Path, *options: str) -> list[dict[str, str]]:
-    """What neml2-capi doctor finds of an artifact."""
+    """What `neml2-capi doctor` says of an artifact."""
     done = command("doctor", path, "--json", *options)
     document = json.loads(done.stdout)
     assert not done.stderr

@@ -272,7 +272,7 @@ def test_the_element_type_is_that_which_is_asked_for(artifacts: Artifacts) -> No
 
 
 def executable_mappings(*arguments: str | Path) -> str:
-    """Of a process that runs neml2-capi: what it has mapped as code in the end."""
+    """The libraries that a process of neml2-capi has mapped as code when it ends."""
     script = (
         "import sys; from neml2_capi.cli.commands import neml2_capi;"
         "neml2_capi(sys.argv[1:], standalone_mode=False);"

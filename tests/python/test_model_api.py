@@ -260,7 +260,7 @@ def test_an_array_with_masked_elements_is_refused(
 
 @pytest.mark.parametrize("dtype", ["int64", "float32"])
 def test_a_mask_is_seen_in_other_element_types(model: Model, dtype: str) -> None:
-    """Of which whole numbers, and one number, are converted."""
+    """Inputs of elasticity, which takes whole numbers and a single number, too."""
     whole = np.ma.array(np.ones((2, 6), int), mask=[[True, *[False] * 5], [False] * 6])
     value: Any = np.ma.array(5, mask=True, dtype=dtype)
     with pytest.raises(FatalError, match="input 'strain' is masked: fill it first"):

@@ -76,10 +76,10 @@ typedef struct neml2_kernel {
    * before it has none. */
   void (*run_one)(const void *const *inputs, void *const *outputs, const void *kept);
   int32_t sites; /* of that point, which run_one computes side by side in lanes; 0 where it has no loops over sites */
-  /* The same as run() for so many full blocks of points, of rows of a caller: component c of point p of input i stands at
-   * [p * strides[i] + c], and of an output of n components at [p * n + c], in numbers, wherever that is. Returns how many
-   * blocks are done, all unless the next one has an input or output that is not finite; nothing of it is written. NULL if
-   * there is none; a struct whose `size` ends before it has none. */
+  /* Computes full blocks of points as run() does, from and to arrays of the caller, which need no alignment. Component c of
+   * point p stands at inputs[i][p * strides[i] + c], and in an output of n components at outputs[i][p * n + c]. Returns how
+   * many blocks are done. It stops before a block with an input or output that is not finite, and writes nothing of it. NULL
+   * if the kernel has no such function; a struct whose `size` ends before it has none. */
   int64_t (*run_rows)(const void *const *inputs, const int64_t *strides, void *const *outputs, int64_t blocks);
 } neml2_kernel;
 

@@ -14,16 +14,22 @@
 
 typedef double two __attribute__((vector_size(16)));
 typedef double four __attribute__((vector_size(32)));
-/* The same wherever they stand in memory. */
+/* Vectors in memory of any alignment, under numbers of any type. */
 typedef double any_two __attribute__((vector_size(16), aligned(8), may_alias));
 typedef double any_lanes __attribute__((vector_size(8 * LANES), aligned(8), may_alias));
 
 #if LANES == 4
 #define EVEN(x, y) __builtin_shufflevector(x, y, 0, 4, 2, 6)
 #define ODD(x, y) __builtin_shufflevector(x, y, 1, 5, 3, 7)
+#define LOW(x, y) __builtin_shufflevector(x, y, 0, 1, 4, 5)
+#define HIGH(x, y) __builtin_shufflevector(x, y, 2, 3, 6, 7)
 #else
 #define EVEN(x, y) __builtin_shufflevector(x, y, 0, 8, 2, 10, 4, 12, 6, 14)
 #define ODD(x, y) __builtin_shufflevector(x, y, 1, 9, 3, 11, 5, 13, 7, 15)
+#define LOW(x, y) __builtin_shufflevector(x, y, 0, 1, 8, 9, 4, 5, 12, 13)
+#define HIGH(x, y) __builtin_shufflevector(x, y, 2, 3, 10, 11, 6, 7, 14, 15)
+#define FIRST(x, y) __builtin_shufflevector(x, y, 0, 1, 2, 3, 8, 9, 10, 11)
+#define LAST(x, y) __builtin_shufflevector(x, y, 4, 5, 6, 7, 12, 13, 14, 15)
 #endif
 
 /* Two numbers of two rows. gcc shuffles what it could insert from memory, unless it is told. */
@@ -73,33 +79,23 @@ INLINE void tensor_to_rows(const lanes *x, double *rows) {
   any_lanes *const to = (any_lanes *)rows;
   const lanes a = EVEN(x[0], x[1]), b = EVEN(x[2], x[3]), c = EVEN(x[4], x[5]);
   const lanes d = ODD(x[0], x[1]), e = ODD(x[2], x[3]), f = ODD(x[4], x[5]);
-#if LANES == 4
-#define LOW(x, y) __builtin_shufflevector(x, y, 0, 1, 4, 5)
-#define HIGH(x, y) __builtin_shufflevector(x, y, 2, 3, 6, 7)
-  to[0] = LOW(a, b);
-  to[1] = LOW(c, d);
-  to[2] = LOW(e, f);
-  to[3] = HIGH(a, b);
-  to[4] = HIGH(c, d);
-  to[5] = HIGH(e, f);
-#else
-#define LOW(x, y) __builtin_shufflevector(x, y, 0, 1, 8, 9, 4, 5, 12, 13)
-#define HIGH(x, y) __builtin_shufflevector(x, y, 2, 3, 10, 11, 6, 7, 14, 15)
-#define FIRST(x, y) __builtin_shufflevector(x, y, 0, 1, 2, 3, 8, 9, 10, 11)
-#define LAST(x, y) __builtin_shufflevector(x, y, 4, 5, 6, 7, 12, 13, 14, 15)
   const lanes ab = LOW(a, b), cd = LOW(c, d), ef = LOW(e, f);
   const lanes ab2 = HIGH(a, b), cd2 = HIGH(c, d), ef2 = HIGH(e, f);
+#if LANES == 4
+  to[0] = ab;
+  to[1] = cd;
+  to[2] = ef;
+  to[3] = ab2;
+  to[4] = cd2;
+  to[5] = ef2;
+#else
   to[0] = FIRST(ab, cd);
   to[1] = FIRST(ef, ab2);
   to[2] = FIRST(cd2, ef2);
   to[3] = LAST(ab, cd);
   to[4] = LAST(ef, ab2);
   to[5] = LAST(cd2, ef2);
-#undef FIRST
-#undef LAST
 #endif
-#undef LOW
-#undef HIGH
 }
 
 /* Tells whether all lanes are finite. */
@@ -116,6 +112,10 @@ INLINE int are_finite(lanes x) {
 
 #undef EVEN
 #undef ODD
+#undef LOW
+#undef HIGH
+#undef FIRST
+#undef LAST
 
 #endif
 #endif

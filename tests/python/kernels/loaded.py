@@ -134,7 +134,7 @@ class Kernel:
     def on_rows(self, *inputs: NDArray[Any]) -> tuple[int, list[NDArray[Any]]]:
         """How many blocks are done, and the outputs, of arrays (points, components).
 
-        An array of one point is that of all points. Outputs are NaN before.
+        An array of one row holds for all points. Outputs are NaN before.
         """
         points = max(len(x) for x in inputs)
         made = [np.full((points, c), np.nan) for _, c in self.outputs]
