@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from neml2_capi.model import Model
 
 #: The steps that are tried first, and by how many times more the next ones are.
-_FIRST, _GROWTH = 8, 4
+_FIRST, _GROWTH = 8, 16
 #: The most numbers of a force that are laid out for steps.
 _MOST_NUMBERS = 1 << 23
 #: The most steps that are left to increments, after one that a block could not make.

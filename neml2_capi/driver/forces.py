@@ -13,6 +13,7 @@ from neml2_capi._ffi.kinds import Kind, kind_of
 from neml2_capi._ffi.labels import Array, Label, common_batch
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.tensor import Tensor, carries_gradient, host_array
+from neml2_capi.driver.memory import new_rows
 
 if TYPE_CHECKING:
     from neml2_capi._ffi.variables import Variable
@@ -21,6 +22,8 @@ Shape = tuple[int, ...]
 
 #: More steps than there are.
 MANY = 1 << 62
+#: So much of an array stays in the cache.
+_BYTES = 1 << 18
 
 
 class Force(Protocol):
@@ -55,7 +58,7 @@ class Table:
 
     def __init__(self, label: Label, values: Any, shape: Shape, dtype: str, steps: int) -> None:
         self.label, self.kind = label, kind_of(values)
-        rows = typed(as_array(values, label), label, dtype)
+        rows = _copied(as_array(values, label), label, dtype)
         #: Whether it was given without an axis of times.
         self.alone = rows.shape == shape
         if self.alone:
@@ -71,7 +74,7 @@ class Table:
             )
         self.batch, self.shape = rows.shape[1:split], shape
         self.constant = rows.shape[0] == 1
-        #: The values, (steps or 1, *batch, *point shape).
+        #: A copy of the values, (steps or 1, *batch, *point shape).
         self.rows, self.steps = rows, steps
 
     def at(self, step: int, fraction: float) -> Array:
@@ -255,9 +258,7 @@ def as_array(value: Any, label: Label) -> Array:
 
 def typed(values: Array, label: Label, dtype: str, where: str = "") -> Array:
     """The values in an element type, all of them finite there; FatalError otherwise."""
-    truth = values.dtype.kind == "b" and np.dtype(dtype).kind != "b"
-    if truth or not np.can_cast(values.dtype, dtype, "same_kind"):
-        raise _wrong_type(label, values, dtype)
+    _check_type(values, label, dtype)
     with np.errstate(over="ignore"):  # the check below reports it
         array = values.astype(dtype, copy=False)
     if array.dtype.kind == "f" and not (good := np.isfinite(array)).all():
@@ -270,6 +271,29 @@ def typed(values: Array, label: Label, dtype: str, where: str = "") -> Array:
             lib.NEML2_ERROR_ARGUMENT,
         )
     return array
+
+
+def _copied(values: Array, label: Label, dtype: str) -> Array:
+    """A copy of what typed() returns; parts of it are checked while the cache has them."""
+    if values.ndim == 0:
+        return typed(values, label, dtype)
+    _check_type(values, label, dtype)
+    array = new_rows(values.shape, np.dtype(dtype))
+    rows = max(1, _BYTES * len(array) // max(1, array.nbytes))
+    for begin in range(0, len(array), rows):
+        part = array[begin : begin + rows]
+        with np.errstate(over="ignore"):  # the check below reports it
+            np.copyto(part, values[begin : begin + rows], casting="same_kind")
+        if part.dtype.kind == "f" and not np.isfinite(part).all():
+            typed(values, label, dtype)  # which names the place
+    return array
+
+
+def _check_type(values: Array, label: Label, dtype: str) -> None:
+    """FatalError unless the values can become an element type without loss of their kind."""
+    truth = values.dtype.kind == "b" and np.dtype(dtype).kind != "b"
+    if truth or not np.can_cast(values.dtype, dtype, "same_kind"):
+        raise _wrong_type(label, values, dtype)
 
 
 def spread(rows: Array, own: Shape, batch: Shape) -> Array:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neml2_capi._ffi.labels import Array
-from neml2_capi.driver.forces import Force, write_ends
+from neml2_capi.driver.forces import Force, Table, write_ends
 from neml2_capi.driver.memory import new_rows
 
 if TYPE_CHECKING:
@@ -37,16 +37,22 @@ class Record:
         self.reported = REPORTED if report else ()
         self._names = names
         #: Arrays by name, (steps, *batch, *point shape).
-        self.rows = {
-            name: new_rows((steps, *value.shape), value.dtype)
-            for name, value in self._current().items()
-        }
+        self.rows: dict[str, Array] = {}
+        #: The forces that are recorded, but for those whose values are the record already.
+        self.forces: dict[str, Force] = {}
+        for name, value in self._current().items():
+            like = (steps, *value.shape), value.dtype
+            force = None if name in call.outputs else forces.get(name)
+            if isinstance(force, Table) and (force.rows.shape, force.rows.dtype) == like:
+                self.rows[name] = force.rows
+                continue
+            self.rows[name] = new_rows(*like)
+            if force:
+                self.forces[name] = force
         if report:
             self.rows["report.iterations"] = np.zeros((steps, *call.batch), np.int32)
         #: Of increments that end within a step, if they are kept: the step, its fraction, values.
         self.between: list[tuple[int, float, dict[str, Array]]] = []
-        #: The forces that are recorded.
-        self.forces = {n: forces[n] for n in names if n not in call.outputs and n in forces}
 
     def count(self, step: int, iterations: Array) -> None:
         """Add the iterations of a try, (*B,)."""
