@@ -209,9 +209,9 @@ NEML2_CAPI int32_t neml2_error_status(void);
  *  Threads: any. */
 NEML2_CAPI int32_t neml2_error_cause(void);
 
-/** Copy the message of this thread's last failed call to `buffer`, cut to `capacity` bytes with its terminating zero.
- *  `needed` (or NULL) receives the size of the whole message with its zero. `buffer` may be NULL if `capacity` is 0.
- *  It cannot fail.
+/** Copy the message of this thread's last failed call to `buffer`, cut between characters to at most `capacity` bytes
+ *  with its terminating zero. `needed` (or NULL) receives the size of the whole message with its zero. `buffer` may be
+ *  NULL if `capacity` is 0. It cannot fail.
  *  Threads: any. */
 NEML2_CAPI int32_t neml2_error_message(char *buffer, int64_t capacity, int64_t *needed);
 

@@ -101,7 +101,9 @@ std::string_view last_message() { return last.message(); }
 std::int32_t copy_text(std::string_view text, char* buffer, std::int64_t capacity, std::int64_t* needed) {
   if (needed) *needed = static_cast<std::int64_t>(text.size()) + 1;
   if (!buffer || capacity <= 0) return NEML2_OK;
-  const std::size_t length = std::min(text.size(), static_cast<std::size_t>(capacity) - 1);
+  std::size_t length = std::min(text.size(), static_cast<std::size_t>(capacity) - 1);
+  const auto continues = [&](std::size_t i) { return (static_cast<unsigned char>(text[i]) & 0xC0) == 0x80; };
+  while (length > 0 && length < text.size() && continues(length)) --length;  // no part of a character in UTF-8
   std::memcpy(buffer, text.data(), length);
   buffer[length] = '\0';
   return NEML2_OK;

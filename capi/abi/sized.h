@@ -55,7 +55,7 @@ std::size_t common_size(std::int64_t size, const char* name) {
 }
 
 // Returns a structure as this library knows it: a field that the caller does not know is 0. Throws if one that this
-// library does not know is set.
+// library does not know, or that is reserved, is set.
 template <class T>
 T read_sized(const T* given, const char* name) {
   const std::int64_t size = required(given, name).size;
@@ -68,6 +68,10 @@ T read_sized(const T* given, const char* name) {
                        ": leave it 0, or use a library of the header's release."));
   T known{};
   std::memcpy(&known, given, common);
+  if constexpr (requires { known.reserved; })
+    if (known.reserved != 0)
+      throw Error(NEML2_ERROR_ARGUMENT, "reserved",
+                  join("The field 'reserved' of '", name, "' must be 0; got ", known.reserved, "."));
   return known;
 }
 

@@ -242,6 +242,18 @@ static void errors_are_kept_in_full(neml2_model *elasticity) {
   CHECK(neml2_error_status() == NEML2_ERROR_NAME);
 }
 
+static void a_message_is_cut_between_characters(neml2_model *elasticity) {
+  char whole[200], part[200];
+  CHECK_STATUS(NEML2_ERROR_NAME,
+               neml2_model_variable_find(&(int64_t){0}, elasticity, NEML2_INPUT, "\xce\xb5\xe2\x82\x99\xf0\x9d\x9c\x80"));
+  CHECK_OK(neml2_error_message(whole, sizeof whole, NULL));
+  const size_t begin = (size_t)(strchr(whole, '\xce') - whole), ends[] = {0, 0, 2, 2, 2, 5, 5, 5, 5, 9};
+  for (size_t length = 0; length < sizeof ends / sizeof *ends; ++length) {
+    CHECK_OK(neml2_error_message(part, (int64_t)(begin + length + 1), NULL));
+    CHECK(strlen(part) == begin + ends[length] && strncmp(part, whole, strlen(part)) == 0);
+  }
+}
+
 int main(void) {
   neml2_model *elasticity = load(artifact("elasticity")), *viscoplastic = load(artifact("viscoplastic"));
   missing_input(elasticity, viscoplastic);
@@ -255,6 +267,7 @@ int main(void) {
   not_contiguous(elasticity);
   closed_handles(artifact("elasticity"));
   errors_are_kept_in_full(elasticity);
+  a_message_is_cut_between_characters(elasticity);
   CHECK_ELASTICITY(elasticity);
   neml2_model_free(&elasticity);
   neml2_model_free(&viscoplastic);

@@ -62,6 +62,8 @@ static void what_cannot_be_added_is_refused(void) {
   CHECK_STATUS(NEML2_ERROR_ARGUMENT,
                neml2_scheduler_add(scheduler, DEVICE(.device = NEML2_DEVICE_CPU, .batch_size = -1, .priority = 1.0)));
   CHECK_ABOUT("batch_size");
+  CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_add(scheduler, DEVICE(.batch_size = 10, .reserved = 1)));
+  CHECK_ABOUT("reserved");
   CHECK_STATUS(NEML2_ERROR_ARGUMENT, neml2_scheduler_add(scheduler, DEVICE(.device = NEML2_DEVICE_CPU, .batch_size = 10,
                                                                            .capacity = 9, .priority = 1.0)));
   CHECK_ABOUT("capacity");
