@@ -65,6 +65,10 @@ def guess(
         "time": _scalar(model, time, TIMES),
         "temperature": _scalar(model, temperature, TEMPERATURES),
     }
+    if given["time"] and given["time"] == given["temperature"]:
+        raise DraftError(
+            f"The input {given['time']!r} cannot be both the time and the temperature: name others."
+        )
     states = [
         history.output
         for history in histories.values()

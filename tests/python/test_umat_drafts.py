@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from native import PREBUILT, ROOT
 
+from neml2_capi import examples
 from neml2_capi._ffi.variables import Derivative, History, Variable, Variables
 from neml2_capi.plugin import make
 from neml2_capi.umat import DraftError, draft
@@ -57,6 +58,12 @@ def test_names_can_be_said(artifacts: Mapping[str, Path], tmp_path: Path) -> Non
     assert "strain = 'total_strain'" in text and "stress = 'cauchy_stress'" in text
     with pytest.raises(DraftError, match="No output can be the stress"):
         draft(artifacts["radial_return"], stress="gamma")
+
+
+def test_an_input_has_one_role() -> None:
+    for roles in ({"temperature": "t"}, {"time": "t", "temperature": "t"}):
+        with pytest.raises(DraftError, match="'t' cannot be both the time and the temperature"):
+            draft(examples.path("chaboche"), **roles)
 
 
 REFUSED = {
