@@ -24,14 +24,16 @@ void apply_policy(const Material& material) {
     neml2_model_option_set_text(material.model.get(), "bounds", POLICIES[number]);
 }
 
-void tell_warnings(const Material& material) noexcept {
+void tell_warnings(const Material& material, const char* remark) noexcept {
   if (!material.has_bounds && !material.has_capsules) return;
-  char message[NEML2_LOG_LENGTH];
+  char message[NEML2_LOG_LENGTH], whole[NEML2_LOG_LENGTH + 64];
   const char* channel = nullptr;
   std::int32_t level = NEML2_LOG_SILENT;
   while (neml2_log_next(&level, &channel, message, sizeof message, nullptr) == NEML2_OK && level != NEML2_LOG_SILENT)
-    if (std::strcmp(channel, "bounds") == 0 || (material.has_capsules && std::strcmp(channel, "model") == 0))
-      warn(material.mapping.material.c_str(), message);
+    if (std::strcmp(channel, "bounds") == 0 || (material.has_capsules && std::strcmp(channel, "model") == 0)) {
+      std::snprintf(whole, sizeof whole, "%s%s", message, remark);
+      warn(material.mapping.material.c_str(), whole);
+    }
 }
 
 void give_up_beyond(const Material& material, double cut) {

@@ -74,6 +74,8 @@ Matrix rotation_of(const double* drot) {
       refuse(
           "DROT is no rotation: its columns are not of length 1 and at right angles. Pass the rotation of the "
           "increment, the unit matrix if nothing turns.");
+  if (deformation::determinant(turn) < 0)
+    refuse("DROT is no rotation: it is a reflection, with the determinant -1. Pass the rotation of the increment.");
   return turn;
 }
 
@@ -175,7 +177,7 @@ void give_up(const Arguments& a, const Material& m, const Host& host, const Conv
                                                : "has results that are not finite") +
            ", and " + host.name + " cannot be asked for a smaller step: reduce the load step. " + last_words());
   const double cut = w.cut[0] < 1 ? w.cut[0] : halve;
-  if (*a.pnewdt <= 0 || cut < *a.pnewdt) *a.pnewdt = cut;
+  if (!(*a.pnewdt > 0 && *a.pnewdt <= cut)) *a.pnewdt = cut;  // nor NaN
   if (!host.ignores_failures) stand_still(a, m, tensors, w);
 }
 

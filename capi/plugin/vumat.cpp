@@ -19,6 +19,8 @@
 namespace neml2_capi::plugin {
 namespace {
 
+// Behind messages of the library.
+constexpr const char* FROM_ZERO = " (Here points of the block are counted from 0.)";
 constexpr Words VUMAT_WORDS{"the strain in stateOld",
                             "strainInc",
                             "stressOld",
@@ -57,6 +59,7 @@ void gather(const Block& b, const Material& m, Workspace& w) {
   const std::size_t n = b.points, count = std::size_t(b.components());
   w.time = b.time;
   w.old_time = b.time - b.dt;
+  std::copy_n(b.state_old, n * std::size_t(b.nstatev), b.state_new);  // the mapping may name a part of them
   for (std::size_t p = 0; p < n; ++p) {
     const double* kept = b.state_old + p + map.nstatv() * n;
     double* strain = b.state_new + p + map.nstatv() * n;
@@ -104,7 +107,7 @@ void write_energies(const Block& b, const Material& m, const Workspace& w) {
 // What to say of points that failed.
 std::string reason(const Block& b, const Material& m, const Workspace& w) {
   const auto begin = w.status.begin(), end = begin + std::ptrdiff_t(b.points);
-  if (std::find(begin, end, NEML2_OUT_OF_BOUNDS) != end) return last_words();
+  if (std::find(begin, end, NEML2_OUT_OF_BOUNDS) != end) return last_words() + FROM_ZERO;
   if (b.dt == 0 && m.has_rates) return "dt is 0, and the law has rates, which divide by it: give a time step above 0.";
   const auto did_not_converge = [](std::int32_t status) { return status > NEML2_NON_FINITE; };
   const auto is_not_finite = [](std::int32_t status) { return status == NEML2_NON_FINITE; };
@@ -133,7 +136,7 @@ void evaluate(const Block& b) {
   gather(b, m, w);
   require_finite(m, w, b.points, b.dt, VUMAT_WORDS);
   bool good = w.call.run(std::int64_t(b.points)) == NEML2_OK;
-  tell_warnings(m);
+  tell_warnings(m, FROM_ZERO);
   const bool at_rest = !good && b.dt == 0 && m.has_rates && stands_still(m, w, b.points);
   for (const double part : MOMENTS) {
     if (good || !at_rest) break;

@@ -90,6 +90,14 @@ def test_umat_gives_a_point_at_rest_its_elastic_tangent_without_time(
         assert found.arrays["pnewdt"] == pnewdt
 
 
+@pytest.mark.parametrize("pnewdt", [1.0, 0.1, np.nan])
+def test_umat_asks_for_a_smaller_step(umat: Umat, pnewdt: float) -> None:
+    """Also if PNEWDT was never set; what another point asked for stays if it is less."""
+    found = umat(dstran=np.full(6, 1e60), pnewdt=np.array([pnewdt]))
+    assert found.status == 0, found.message
+    assert found.arrays["pnewdt"] in ([0.1] if pnewdt == 0.1 else [0.25, 0.5])
+
+
 def test_umat_is_told_that_the_strain_moves_in_no_time(umat: Umat) -> None:
     found = umat(dtime=np.zeros(1), dstran=np.full(6, 1e-3))
     assert found.status == 1 and "DTIME is 0" in found.message
@@ -137,3 +145,8 @@ def test_umat_is_told_of_a_rotation_that_was_never_set(umat: Umat, drot: float) 
     found = umat(**loaded(umat), drot=drot * np.eye(3, order="F"))
     assert found.status == 1 and "DROT is no rotation" in found.message
     assert "the unit matrix if nothing turns" in found.message
+
+
+def test_umat_is_told_of_a_reflection(umat: Umat) -> None:
+    found = umat(**loaded(umat), drot=np.asfortranarray(np.diag([1.0, 1.0, -1.0])))
+    assert found.status == 1 and "DROT is no rotation: it is a reflection" in found.message

@@ -434,6 +434,15 @@ def test_vumat_gives_what_a_drive_gives(alone: Path) -> None:
     np.testing.assert_allclose(result, wanted, rtol=0, atol=1e-10 * abs(wanted).max())
 
 
+def test_vumat_keeps_states_that_no_mapping_names(alone: Path) -> None:
+    make(HARDENING, alone / "libsteel.so")
+    for depvar in (19, 22):
+        done = explicit(alone / "libsteel.so", blocks(), depvar=depvar)
+        assert done.returncode == 0, done.stderr
+        state = np.load(alone / "result.npy")[:, 6:]
+        assert np.isfinite(state).all() and (state[:, 19:] == 5).all()
+
+
 def test_vumat_ends_the_job_where_it_cannot_go_on(alone: Path) -> None:
     make(HARDENING, alone / "libsteel.so")
     done = explicit(alone / "libsteel.so", blocks(), depvar=13)

@@ -104,9 +104,11 @@ def test_vumat_tells_what_is_beyond(tmp_path: Path) -> None:
     done = explicit(library_of(tmp_path / "warned", BEYOND))
     assert done.returncode == 0 and "*WARNING: material steel" in done.stderr
     assert "of point 1" in done.stderr and "is 0.004, above 0.003" in done.stderr
+    assert "points of the block are counted from 0" in done.stderr
     done = explicit(library_of(tmp_path / "failed", {}, BEYOND))
     assert done.returncode == 1
     assert "VUMAT, material steel: 1 of 2 points are out of bounds" in done.stderr
+    assert "points of the block are counted from 0" in done.stderr
 
 
 # ---- the generic behaviour of MFront's interface ----
