@@ -23,28 +23,37 @@ const Points& BoundsCheck::array_of(const Bindings& bindings, std::size_t bound)
   return (of.kind == Kind::input ? bindings.inputs : bindings.parameters)[of.variable];
 }
 
-Vector<BoundsCheck::Bad> BoundsCheck::find(const Bindings& bindings, const Range& range,
-                                           Vector<Exceeded>& exceeded) const {
-  Vector<Bad> bad;
+template <class Counts>
+void BoundsCheck::look(bool fails, const Bindings& bindings, const Range& range, Vector<Exceeded>& exceeded,
+                       const Counts& counts) const {
   for (const std::size_t b : bounds_) {
     const Bound& bound = model_.bounds()[b];
+    if ((fails_ || bound.physical) != fails) continue;
     const DType dtype = model_.variables(bound.kind)[bound.variable].dtype;
     const Points& array = array_of(bindings, b);
     if (!bound.is_exceeded(array, dtype, range.begin, range.points)) continue;
-    Exceeded all{.bound = b, .fails = fails_ || bound.physical};
+    Exceeded all{.bound = b, .fails = fails};
     for (std::int64_t p = range.begin; p < range.begin + range.points; ++p) {
       double value = 0;
       const std::int64_t component = bound.component_beyond(array, dtype, p, value);
-      if (component < 0) continue;
+      if (component < 0 || !counts(p, bound)) continue;
       if (all.points++ == 0) {
         all.point = p;
         all.component = component;
         all.value = value;
       }
-      if (all.fails) bad.push_back({p, bound.is_of_step});
     }
-    add(exceeded, all);
+    if (all.points > 0) add(exceeded, all);
   }
+}
+
+Vector<BoundsCheck::Bad> BoundsCheck::find(const Bindings& bindings, const Range& range,
+                                           Vector<Exceeded>& exceeded) const {
+  Vector<Bad> bad;
+  look(true, bindings, range, exceeded, [&](std::int64_t p, const Bound& bound) {
+    bad.push_back({p, bound.is_of_step});
+    return true;
+  });
   // A point that fails for several bounds is there once, and a smaller step mends it if it mends all.
   heap_sort(bad, [](const Bad& a, const Bad& b) { return a.point < b.point; });
   Vector<Bad> once;
@@ -53,6 +62,10 @@ Vector<BoundsCheck::Bad> BoundsCheck::find(const Bindings& bindings, const Range
       once.push_back(each);
     else
       once.back().is_of_step &= each.is_of_step;
+  // Points that fail are not evaluated beyond other bounds.
+  look(false, bindings, range, exceeded, [&](std::int64_t p, const Bound&) {
+    return !std::ranges::binary_search(once, p, {}, &Bad::point);
+  });
   return once;
 }
 

@@ -23,6 +23,10 @@ class BoundsCheck {
 
  private:
   const Points& array_of(const Bindings& bindings, std::size_t bound) const;
+  // Adds what is beyond bounds for which points fail, or beyond the others, of the points that count.
+  template <class Counts>
+  void look(bool fails, const Bindings& bindings, const Range& range, Vector<Exceeded>& exceeded,
+            const Counts& counts) const;
 
   const Model& model_;
   bool fails_;                  // for bounds of validity, too

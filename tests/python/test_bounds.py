@@ -178,6 +178,24 @@ def test_physical_bounds_fail_whatever_the_option(make: Callable[..., Model]) ->
         model.forward({"strain": strains()})
 
 
+def test_points_beyond_physical_bounds_are_not_told_to_be_evaluated(
+    make: Callable[..., Model], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of those that are beyond other bounds, too, one point was evaluated."""
+    model = make(bounds={"strain": (-0.01, 0.01)}, physical=FIVE_PERCENT)
+    strain = np.zeros((4, 6))
+    strain[1:, 0] = 0.07, 0.03, 0.06
+    with pytest.raises(ConvergenceError, match="2 of 4 points are out of bounds") as caught:
+        model.forward({"strain": strain})
+    with pytest.raises(ConvergenceError):
+        model.forward({"strain": strain[1:2]})
+    messages = [record.getMessage() for record in caplog.records]
+    (told,) = [each for each in messages if "The law was evaluated all the same" in each]
+    for words in ("of point 2,", "is 0.03, above 0.01", "the only one of 4 points"):
+        assert words in told
+    assert caught.value.report["status"].tolist() == [0, OUT, 0, OUT]
+
+
 def test_values_on_a_bound_are_within_and_nan_is_not_finite(make: Callable[..., Model]) -> None:
     model = make(bounds=FIVE_PERCENT, policy="fail")
     model.forward({"strain": np.full(6, 0.05)})
