@@ -98,7 +98,7 @@ class Native(Opened):
                 slots.insert(0, slot)
                 continue
             status = _run(call, points)
-            if listening:
+            if listening and not status:
                 drain()
             if (status and is_left_to_tensors(status, operation)) or not memory.valid:
                 slots.append(slot)
