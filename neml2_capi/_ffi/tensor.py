@@ -264,10 +264,10 @@ def _wrap_numpy(out: Any, array: Array, label: Label) -> Array:
         code, array = lib.NEML2_BFLOAT16, array.view(np.int16)
     if code is None:
         known = ", ".join(map(str, CODES))
-        real = "; pass its real part, array.real" if array.dtype.kind == "c" else ""
+        remedies = {"c": "; pass its real part, array.real", "f": "; pass array.astype('float64')"}
         raise label.refuse(
             f"has the element type {array.dtype.str!r}; possible are {known}, in native byte order"
-            f"{real}",
+            f"{remedies.get(array.dtype.kind, '')}",
             lib.NEML2_ERROR_DTYPE,
         )
     # The library would compute with what is behind a mask.
@@ -347,7 +347,7 @@ def _wrap_torch(out: Any, tensor: Any, label: Label) -> Any:
         real = "; pass its real part, tensor.real" if tensor.is_complex() else ""
         raise label.refuse(
             f"has the element type {tensor.dtype}; possible are {', '.join(DTYPE_NAMES.values())}"
-            f"{real}",
+            f"{remedies.get(array.dtype.kind, '')}",
             lib.NEML2_ERROR_DTYPE,
         )
     try:

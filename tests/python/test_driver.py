@@ -321,6 +321,8 @@ def test_records_take_memory_that_nobody_uses_any_more(model: Model) -> None:
         ({"forces": {"strain": 1.0}}, r"force 'strain' has the shape \(\); expected"),
         ({"forces": {"strain": "text"}}, "force 'strain' has the element type"),
         ({"forces": {"strain": STRAIN.astype(complex)}}, "force 'strain' has the element type"),
+        ({"forces": {"strain": STRAIN.astype(complex)}}, "pass its real part, array.real"),
+        ({"forces": {"strain": STRAIN.astype(">f8")}}, r"pass array.astype\('float64'\)"),
         ({"forces": {"strain": lambda t: t}}, r"returns the shape \(\) at t = 0.0; expected batch"),
         (
             {"forces": {"strain": lambda t: np.zeros((2 + (t > 3), 6))}},
