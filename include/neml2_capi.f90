@@ -90,15 +90,18 @@
 !             one. There are subroutines to create objects and no functions, for gfortran does not finalize their
 !             results. Variables of the main program live until its end; `free` them to see a clean valgrind.
 !             Objects as components: `b%model = a%model` shares as above; give a type of yours that contains objects an
-!             assignment(=) which does so for each, as tests/fortran/test_handles.f90 does. Its intrinsic assignment
-!             is not to be used with gfortran 12, which finalizes an unnamed copy besides. A component that is an array
-!             of objects must be allocatable: the programs of gfortran 12 crash if its extents are fixed.
-!             To change the order of an array of objects, exchange two at a time by a third: in a = a(n:1:-1) Fortran
-!             copies the right side without counting it, and what is freed first is still needed.
-!             So do allocate (b, source=a) and list = [list, a], which gives `list` no more room either: allocate it, and
-!             assign each. What stands left of b = a must exist: allocate (b) before.
-!             OpenMP: gfortran 12 leaves private(a) unset. Declare objects of a thread within its region, in a block or
-!             in a procedure; firstprivate(a) is the same object.
+!             assignment(=) which does so for each, as tests/fortran/test_handles.f90 does. After its intrinsic assignment
+!             by gfortran 12 an object may never be freed. A component that is an array of objects must be allocatable:
+!             the programs of gfortran 12 crash if its extents are fixed.
+!             Copies that Fortran makes bit by bit keep nothing alive: firstprivate(a), allocate (b, source=a), the
+!             elements of [list, a]. They may be used as long as the original is there, and freed, created or assigned
+!             at any time, which leaves the original alone. `list = [list, a]` gives `list` no more room: allocate
+!             another, more = [list, a], and call move_alloc(more, list). What stands left of b = a must exist:
+!             allocate (b) before. To change the order of an array of objects, exchange two at a time by a third: in
+!             a = a(n:1:-1) what is freed first is still needed.
+!             OpenMP: each thread creates or assigns its private(a), and frees it before the region ends, for gfortran
+!             12 does not. What is created in the copy of a section with gaps that a dummy array(n) is, or taken from a
+!             thread by lastprivate, may never be freed.
 ! Threads     A loaded model may be called from many threads at once, a call, a tensor, a report and a solve by one at a
 !             time. Make and drop copies of one object on one thread at a time: they are counted without a lock.
 !             Creating a call makes no copy of the model. Errors are kept per thread.
@@ -108,8 +111,8 @@
 !
 ! The procedures are in neml2_capi_internal, which is for neml2_capi_experimental.f90, too; use neml2_capi.
 module neml2_capi_internal
-  use, intrinsic :: iso_c_binding, only: c_associated, c_f_pointer, c_f_procpointer, c_funloc, c_loc, c_null_char, &
-                                         c_null_funptr, real32 => c_float
+  use, intrinsic :: iso_c_binding, only: c_associated, c_f_pointer, c_f_procpointer, c_funloc, c_intptr_t, c_loc, &
+                                         c_null_char, c_null_funptr, real32 => c_float
   use neml2_capi_c
   implicit none(type, external)
   public
@@ -166,10 +169,15 @@ module neml2_capi_internal
     integer(int64) :: outputs = 0 ! of a solve with tensors, how many it gives
   end type shared_handle
 
-  ! What all objects have in common: they refer to a handle, and the last one frees it.
+  ! What all objects have in common: they refer to a handle, and the last one frees it. Compilers copy objects bit by bit,
+  ! and gfortran leaves private ones of OpenMP unset. So a handle counts only if the mark fits, and a reference is given
+  ! back only at the place that it was counted at: none is given back twice, and one that was moved bit by bit, as a copy
+  ! that is written over its original, never. valgrind tells of the unset mark that is read.
   type :: object
     private
     type(shared_handle), pointer :: shared => null()
+    integer(c_intptr_t) :: mark = 0 ! the complement of the address in `shared`; 0 if there is no handle
+    integer(c_intptr_t) :: place = 0 ! the address of the object itself
   contains
     procedure :: is_set => object_is_set
     procedure :: free => object_free
@@ -597,18 +605,19 @@ contains
   ! Whether there is an object, and not an empty one.
   pure elemental logical function object_is_set(self)
     class(object), intent(in) :: self
-    object_is_set = associated(self%shared)
+    object_is_set = self%mark /= 0
+    if (object_is_set) object_is_set = self%mark == not(transfer(c_loc(self%shared), self%mark))
   end function object_is_set
 
   ! Drop this reference; the object is freed with the last one. Freeing twice does nothing.
   impure elemental subroutine object_free(self)
     class(object), intent(inout) :: self
-    call release(self%shared)
+    call drop(self)
   end subroutine object_free
 
   impure elemental subroutine object_final(self)
     type(object), intent(inout) :: self
-    call release(self%shared)
+    call drop(self)
   end subroutine object_final
 
   ! Own a handle of the library instead of the one before; NULL sets nothing.
@@ -616,39 +625,62 @@ contains
     class(object), intent(inout) :: self
     type(c_ptr), intent(in) :: handle
     procedure(free_handle) :: free
-    call release(self%shared)
+    type(shared_handle), pointer :: shared
+    call drop(self)
     if (.not. c_associated(handle)) return
-    allocate (self%shared)
-    self%shared%c = handle
-    self%shared%free => free
+    allocate (shared)
+    shared%c = handle
+    shared%free => free
+    call hold(self, shared)
   end subroutine take
 
+  ! A copy of nothing is nothing.
   subroutine share(left, right)
     class(object), intent(inout) :: left
     class(object), intent(in) :: right
-    if (associated(left%shared, right%shared)) return
-    call release(left%shared)
-    left%shared => right%shared
-    if (associated(left%shared)) left%shared%uses = left%shared%uses + 1
+    type(shared_handle), pointer :: shared
+    shared => null()
+    if (right%is_set()) shared => right%shared
+    if (associated(shared)) shared%uses = shared%uses + 1
+    call drop(left)
+    if (associated(shared)) call hold(left, shared)
   end subroutine share
 
-  subroutine release(shared)
-    type(shared_handle), pointer, intent(inout) :: shared
-    if (.not. associated(shared)) return
-    shared%uses = shared%uses - 1
-    if (shared%uses == 0) then
-      if (c_associated(shared%c)) call shared%free(shared%c)
-      deallocate (shared)
+  ! Refer to a handle, whose uses count this one.
+  subroutine hold(self, shared)
+    class(object), target, intent(inout) :: self
+    type(shared_handle), pointer, intent(in) :: shared
+    self%shared => shared
+    self%mark = not(transfer(c_loc(shared), self%mark))
+    self%place = transfer(c_loc(self%mark), self%place)
+  end subroutine hold
+
+  ! Whether this object was counted, and is no copy bit by bit of another.
+  logical function is_counted(self)
+    class(object), target, intent(in) :: self
+    is_counted = self%is_set() .and. self%place == transfer(c_loc(self%mark), self%place)
+  end function is_counted
+
+  subroutine drop(self)
+    class(object), intent(inout) :: self
+    if (is_counted(self)) then
+      self%shared%uses = self%shared%uses - 1
+      if (self%shared%uses == 0) then
+        if (c_associated(self%shared%c)) call self%shared%free(self%shared%c)
+        deallocate (self%shared)
+      end if
     end if
-    nullify (shared)
-  end subroutine release
+    self%shared => null()
+    self%mark = 0
+    self%place = 0
+  end subroutine drop
 
   ! NULL if there is no object, which the library refuses.
   function c_handle(self) result(handle)
     class(object), intent(in) :: self
     type(c_ptr) :: handle
     handle = c_null_ptr
-    if (associated(self%shared)) handle = self%shared%c
+    if (self%is_set()) handle = self%shared%c
   end function c_handle
 
   ! begin generated: handles
@@ -704,7 +736,7 @@ contains
   ! Whether a model has been loaded, and not been freed.
   pure logical function model_is_loaded(self)
     class(neml2_model), intent(in) :: self
-    model_is_loaded = associated(self%shared)
+    model_is_loaded = self%is_set()
   end function model_is_loaded
 
   ! The position of a variable among its kind; if there is none of this name, 0 and neml2_error_name.
@@ -1582,7 +1614,7 @@ contains
     class(neml2_call), intent(in) :: self
     integer(int64), intent(in) :: point_size, distance
     reach = point_size
-    if (distance == 0 .or. point_size < 1 .or. .not. associated(self%shared)) return
+    if (distance == 0 .or. point_size < 1 .or. .not. self%is_set()) return
     reach = 1 + (point_size - 1) * self%shared%component_stride
   end function reach_of
 
@@ -1604,7 +1636,7 @@ contains
     integer(int64), intent(in) :: npoints
     integer :: k
     outcome = neml2_ok
-    if (.not. associated(self%shared)) return
+    if (.not. self%is_set()) return
     if (npoints <= self%shared%points) return
     do k = 1, size(self%shared%extents)
       associate (array => self%shared%extents(k))
@@ -1645,7 +1677,7 @@ contains
     integer(int64) :: left
     integer :: k
     outcome = check_points(self, npoints)
-    if (outcome /= neml2_ok .or. npoints <= 0 .or. nsteps <= 0 .or. .not. associated(self%shared)) return
+    if (outcome /= neml2_ok .or. npoints <= 0 .or. nsteps <= 0 .or. .not. self%is_set()) return
     do k = 1, size(self%shared%extents)
       associate (array => self%shared%extents(k))
         if (array%step <= 0) cycle
@@ -1731,7 +1763,7 @@ contains
     class(neml2_call), intent(in) :: self
     integer(int32), intent(in) :: role
     character(*), intent(in) :: name
-    if (associated(self%shared)) then
+    if (self%is_set()) then
       do k = 1, size(self%shared%extents)
         if (self%shared%extents(k)%role == role .and. self%shared%extents(k)%name == name) return
       end do
@@ -1775,7 +1807,7 @@ contains
     character(:), allocatable, intent(out) :: full
     integer :: k
     full = trim(name)
-    if (extent_index(self, neml2_parameter, name) > 0 .or. .not. associated(self%shared)) return
+    if (extent_index(self, neml2_parameter, name) > 0 .or. .not. self%is_set()) return
     do k = 1, size(self%shared%extents)
       associate (known => self%shared%extents(k))
         if (known%role /= neml2_parameter) cycle
@@ -2831,7 +2863,7 @@ contains
     if (present(outputs)) then
       allocate (values(size(outputs) + 1))
       values = c_null_ptr
-      if (associated(self%shared)) then
+      if (self%is_set()) then
         if (size(outputs) /= self%shared%outputs) &
           outcome = raised(neml2_error_shape, "outputs", "The solve gives "//decimal(self%shared%outputs) &
                            //" outputs as tensors; the array for them has "//decimal(size(outputs, kind=int64))//".")
@@ -2843,7 +2875,7 @@ contains
       call take_handles(outputs, values)
       if (present(report)) call take(report, reported, c_report_free)
       self%shared%c = solve ! null: it was consumed
-      call release(self%shared)
+      call drop(self)
     end if
     if (present(errmsg)) call tell(outcome, errmsg)
     call conclude(outcome, stat)
@@ -2853,7 +2885,7 @@ contains
     class(neml2_solve), intent(in) :: self
     type(c_ptr) :: system
     system = c_null_ptr
-    if (associated(self%shared)) system = self%shared%system
+    if (self%is_set()) system = self%shared%system
   end function c_system
 
   ! The library sees no extents: vectors are (n, npoints), a Jacobian (n, n, npoints), flags (npoints).
@@ -2881,9 +2913,11 @@ contains
     integer(int32) :: stat
     procedure(neml2_solver), pointer :: given
     type(neml2_solve) :: view ! without a handle, it has only a system
+    type(shared_handle), pointer :: shared
     call c_f_procpointer(transfer(context, c_null_funptr), given)
-    allocate (view%shared)
-    view%shared%system = system
+    allocate (shared)
+    shared%system = system
+    call hold(view, shared)
     call given(view, stat)
   end function call_solver
 
@@ -3322,13 +3356,15 @@ end module neml2_mandel
 !       call state%advance()                         ! at the end of the step: what is now becomes old
 !     end do
 !
-! All begins at zero. The arrays are the state's, and stay where they are until it is freed, after the last run. A step
-! that failed moves nothing, and may be tried again. `saved = state` copies all values; `state = saved` puts them back where
-! calls are bound. What is wrong ends the program with a message.
+! All begins at zero. The arrays are the state's, and stay where they are until it is freed, after the last run: by `free`,
+! or at the end of its procedure. A step that failed moves nothing, and may be tried again. `saved = state` copies all
+! values; `state = saved` puts them back where calls are bound. What is wrong ends the program with a message.
 ! --------------------------------------------------------------------------------------------
 module neml2_history
+  use, intrinsic :: iso_c_binding, only: c_f_pointer, c_loc, c_null_ptr, c_ptr
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   use neml2_capi, only: neml2_call, neml2_float64, neml2_input, neml2_model, neml2_output, neml2_view
+  use neml2_capi_internal, only: c_handle, is_counted, object, take
   implicit none(type, external)
   private
   public :: neml2_state
@@ -3337,19 +3373,21 @@ module neml2_history
     character(:), allocatable :: name
     logical :: is_output = .false.
     logical :: is_read(0:9) = .false. ! by age
-    real(real64), pointer :: values(:, :, :) => null() ! (size, n, 0:ages); 0 is now
+    real(real64), allocatable :: values(:, :, :) ! (size, n, 0:ages); 0 is now
   end type carried
 
-  type :: neml2_state
-    private
+  type :: history
     type(carried), allocatable :: items(:)
+  end type history
+
+  ! Its handle is the address of a history.
+  type, extends(object) :: neml2_state
   contains
     procedure :: create
     procedure :: bind
     procedure :: now
     procedure :: old
     procedure :: advance
-    procedure :: free
     generic :: assignment(=) => copy
     procedure, private :: copy
   end type neml2_state
@@ -3366,9 +3404,11 @@ contains
     integer(int64) :: count, index, input, age, output, current
     integer(int32) :: dtype
     integer :: k
+    type(history), pointer :: made
     if (n < 0) error stop "neml2_state: create expects a number of points of 0 or more"
-    call self%free()
-    allocate (self%items(0))
+    allocate (made)
+    allocate (made%items(0))
+    call take(self, c_loc(made), free_history)
     call model%history_count(count)
     do index = 1, count
       call model%history_info(index, input, age=age, output=output, current=current)
@@ -3378,15 +3418,12 @@ contains
       call model%variable_shape(neml2_input, input, extents)
       call model%variable_dtype(neml2_input, input, dtype)
       if (dtype /= neml2_float64) error stop "neml2_state: the history of '"//name//"' is not of real64; carry it yourself"
-      k = position_of(self, name)
-      if (k == 0) then
-        self%items = [self%items, carried(name, output > 0)]
-        k = size(self%items)
-      end if
-      associate (item => self%items(k))
+      k = position_of(made, name)
+      if (k == 0) call add_item(made, name, output > 0, k)
+      associate (item => made%items(k))
         if (age > ubound(item%is_read, 1)) error stop "neml2_state: '"//name//"' is remembered for more steps than it holds"
         item%is_read(age) = .true.
-        if (associated(item%values)) then
+        if (allocated(item%values)) then
           if (age <= ubound(item%values, 3)) cycle
           deallocate (item%values)
         end if
@@ -3402,16 +3439,17 @@ contains
     real(real64), pointer :: values(:, :)
     character(12) :: suffix
     integer :: k, age
-    call require(self)
-    do k = 1, size(self%items)
-      do age = 0, ubound(self%items(k)%values, 3)
-        values => self%items(k)%values(:, :, age)
+    type(history), pointer :: own
+    own => history_of(self)
+    do k = 1, size(own%items)
+      do age = 0, ubound(own%items(k)%values, 3)
+        values => own%items(k)%values(:, :, age)
         suffix = ""
         if (age > 0) write (suffix, "(a, i0)") "~", age
-        if (age == 0 .and. self%items(k)%is_output) then
-          call evaluation%bind_output(self%items(k)%name, neml2_view(values))
-        else if (age == 0 .or. self%items(k)%is_read(age)) then
-          call evaluation%bind_input(self%items(k)%name//trim(suffix), neml2_view(values))
+        if (age == 0 .and. own%items(k)%is_output) then
+          call evaluation%bind_output(own%items(k)%name, neml2_view(values))
+        else if (age == 0 .or. own%items(k)%is_read(age)) then
+          call evaluation%bind_input(own%items(k)%name//trim(suffix), neml2_view(values))
         end if
       end do
     end do
@@ -3422,7 +3460,9 @@ contains
     class(neml2_state), intent(in) :: self
     character(*), intent(in) :: name
     real(real64), pointer :: values(:, :)
-    values => self%items(known(self, name))%values(:, :, 0)
+    type(history), pointer :: own
+    own => history_of(self)
+    values => own%items(known(own, name))%values(:, :, 0)
   end function now
 
   ! The values of `x` at the step before, or `age` steps before: to begin elsewhere than at zero.
@@ -3432,67 +3472,59 @@ contains
     integer, intent(in), optional :: age
     real(real64), pointer :: values(:, :)
     integer :: k, steps
-    k = known(self, name)
+    type(history), pointer :: own
+    own => history_of(self)
+    k = known(own, name)
     steps = 1
     if (present(age)) steps = age
-    if (steps < 1 .or. steps > ubound(self%items(k)%values, 3)) &
+    if (steps < 1 .or. steps > ubound(own%items(k)%values, 3)) &
       error stop "neml2_state: the model does not remember '"//name//"' for so many steps"
-    values => self%items(k)%values(:, :, steps)
+    values => own%items(k)%values(:, :, steps)
   end function old
 
   ! Make what is now old.
   subroutine advance(self)
     class(neml2_state), intent(inout) :: self
     integer :: k, age
-    call require(self)
-    do k = 1, size(self%items)
-      do age = ubound(self%items(k)%values, 3), 1, -1
-        self%items(k)%values(:, :, age) = self%items(k)%values(:, :, age - 1)
+    type(history), pointer :: own
+    own => history_of(self)
+    do k = 1, size(own%items)
+      do age = ubound(own%items(k)%values, 3), 1, -1
+        own%items(k)%values(:, :, age) = own%items(k)%values(:, :, age - 1)
       end do
     end do
   end subroutine advance
-
-  ! Free the arrays.
-  subroutine free(self)
-    class(neml2_state), intent(inout) :: self
-    integer :: k
-    if (.not. allocated(self%items)) return
-    do k = 1, size(self%items)
-      if (associated(self%items(k)%values)) deallocate (self%items(k)%values)
-    end do
-    deallocate (self%items)
-  end subroutine free
 
   ! Copy the values of another state. Arrays that fit are kept, so that calls stay bound to them.
   subroutine copy(left, right)
     class(neml2_state), intent(inout) :: left
     class(neml2_state), intent(in) :: right
-    integer :: k, ages
-    if (.not. are_alike(left, right)) then
+    type(history), pointer :: to, from
+    integer :: k
+    if (.not. right%is_set()) then
       call left%free()
-      if (.not. allocated(right%items)) return
-      allocate (left%items(size(right%items)))
-      do k = 1, size(right%items)
-        associate (from => right%items(k), to => left%items(k))
-          to%name = from%name
-          to%is_output = from%is_output
-          to%is_read = from%is_read
-          ages = ubound(from%values, 3)
-          allocate (to%values(size(from%values, 1), size(from%values, 2), 0:ages))
-        end associate
-      end do
+      return
     end if
-    do k = 1, size(left%items)
-      left%items(k)%values = right%items(k)%values
-    end do
+    from => history_of(right)
+    if (is_counted(left)) then
+      to => history_of(left)
+      if (are_alike(to, from)) then
+        do k = 1, size(to%items)
+          to%items(k)%values(:, :, :) = from%items(k)%values
+        end do
+        return
+      end if
+    end if
+    allocate (to)
+    to = from
+    call take(left, c_loc(to), free_history)
   end subroutine copy
 
-  ! Whether two states are of the same variables and of as many points.
+  ! Whether two histories are of the same variables and of as many points.
   logical function are_alike(left, right)
-    class(neml2_state), intent(in) :: left, right
+    type(history), intent(in) :: left, right
     integer :: k
-    are_alike = allocated(left%items) .and. allocated(right%items)
-    if (are_alike) are_alike = size(left%items) == size(right%items)
+    are_alike = size(left%items) == size(right%items)
     if (.not. are_alike) return
     do k = 1, size(left%items)
       are_alike = left%items(k)%name == right%items(k)%name
@@ -3501,32 +3533,55 @@ contains
     end do
   end function are_alike
 
-  ! The state was created.
-  subroutine require(self)
+  function history_of(self) result(own)
     class(neml2_state), intent(in) :: self
-    if (.not. allocated(self%items)) error stop "neml2_state: the state was not created: call create first"
-  end subroutine require
+    type(history), pointer :: own
+    if (.not. self%is_set()) error stop "neml2_state: the state was not created: call create first"
+    call c_f_pointer(c_handle(self), own)
+  end function history_of
+
+  subroutine free_history(handle) bind(c)
+    type(c_ptr), intent(inout), optional :: handle
+    type(history), pointer :: own
+    if (.not. present(handle)) return
+    call c_f_pointer(handle, own)
+    deallocate (own)
+    handle = c_null_ptr
+  end subroutine free_history
+
+  subroutine add_item(own, name, is_output, k)
+    type(history), intent(inout) :: own
+    character(*), intent(in) :: name
+    logical, intent(in) :: is_output
+    integer, intent(out) :: k
+    type(carried), allocatable :: more(:)
+    k = size(own%items) + 1
+    allocate (more(k))
+    more(:k - 1) = own%items
+    more(k)%name = name
+    more(k)%is_output = is_output
+    call move_alloc(more, own%items)
+  end subroutine add_item
 
   ! Position of a name among the items, or 0.
-  pure integer function position_of(self, name) result(k)
-    class(neml2_state), intent(in) :: self
+  pure integer function position_of(own, name) result(k)
+    type(history), intent(in) :: own
     character(*), intent(in) :: name
-    do k = size(self%items), 1, -1
-      if (self%items(k)%name == name) return
+    do k = size(own%items), 1, -1
+      if (own%items(k)%name == name) return
     end do
   end function position_of
 
-  integer function known(self, name) result(k)
-    class(neml2_state), intent(in) :: self
+  integer function known(own, name) result(k)
+    type(history), intent(in) :: own
     character(*), intent(in) :: name
     character(:), allocatable :: names
     integer :: i
-    call require(self)
-    k = position_of(self, name)
+    k = position_of(own, name)
     if (k > 0) return
     names = ""
-    do i = 1, size(self%items)
-      names = names//" "//self%items(i)%name
+    do i = 1, size(own%items)
+      names = names//" "//own%items(i)%name
     end do
     error stop "neml2_state: there is no '"//name//"'; there are:"//names
   end function known

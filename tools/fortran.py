@@ -39,8 +39,8 @@ def generated(include: Path, parts: list[Part]) -> Iterator[tuple[Path, str]]:
 
 def _renewed(source: str, parts: list[Part], own: list[Part]) -> str:
     """A file with its generated regions renewed; `own` are the parts that it declares."""
-    types = re.findall(r"^  type, extends\(object\) :: (\w+)", source, re.MULTILINE)
     head, contains, after = source.partition("\ncontains\n")
+    types = re.findall(r"^  type, extends\(object\) :: (\w+)", head, re.MULTILINE)
     for section, inside, text in sections(after):
         lines = list(_assignments(types)) if section == "handles" else []
         lines += _procedures(rows_of(inside), parts, text)

@@ -64,6 +64,7 @@ program test_handles
     call containers_of_containers_are_assigned()
     call objects_are_moved()
     call arrays_are_finalized()
+    call sections_are_copied_in_and_out()
     call a_call_outlives_its_model()
     call what_fails_keeps_what_was_there()
     call an_empty_handle_is_an_error()
@@ -204,6 +205,31 @@ contains
     deallocate (models)
     call evaluate(last)
   end subroutine arrays_are_finalized
+
+  ! Objects are made in what may be a copy of a section, and freed there.
+  subroutine sections_are_copied_in_and_out()
+    type(neml2_model) :: models(5)
+    call load_all(models(1::2), 3)
+    call check(all(models%is_set() .eqv. [.true., .false., .true., .false., .true.]), "each is loaded")
+    call evaluate(models(5))
+    call free_all(models(1::2), 3)
+    call check(.not. any(models%is_set()), "each is freed")
+  end subroutine sections_are_copied_in_and_out
+
+  subroutine load_all(models, n)
+    integer, intent(in) :: n
+    type(neml2_model), intent(inout) :: models(n)
+    integer :: k
+    do k = 1, n
+      call load(models(k), "elasticity")
+    end do
+  end subroutine load_all
+
+  subroutine free_all(models, n)
+    integer, intent(in) :: n
+    type(neml2_model), intent(inout) :: models(n)
+    call models%free()
+  end subroutine free_all
 
   subroutine a_call_outlives_its_model()
     type(neml2_model) :: model
