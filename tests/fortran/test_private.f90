@@ -1,5 +1,5 @@
 ! Copies that the compiler makes bit by bit hold no reference: OpenMP's private ones, those of allocate with source=, of
-! array constructors. They may be used while the original lives, and made anew.
+! array constructors. They may be used while the original lives, and created again.
 program test_private
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   use checks, only: check, finish, hooke, load, near, some_strains, young
@@ -28,10 +28,10 @@ program test_private
     call private_copies_are_empty()
     call private_copies_of_containers_are_empty()
     call private_states_are_empty()
-    call firstprivate_copies_are_made_anew()
+    call firstprivate_copies_are_created_again()
     call sources_of_allocate_keep_their_objects()
     call arrays_are_extended()
-    call copies_of_states_are_made_anew()
+    call copies_of_states_are_created_again()
   end do
   call check(chunks() == before, "all handles are given back")
   call model%free()
@@ -143,7 +143,7 @@ contains
     call check(wrong == 0, "each thread makes a state of its own")
   end subroutine private_states_are_empty
 
-  subroutine firstprivate_copies_are_made_anew()
+  subroutine firstprivate_copies_are_created_again()
     type(neml2_call) :: evaluation
     type(material) :: both
     integer :: wrong
@@ -162,7 +162,7 @@ contains
     call evaluate(evaluation, model, wrong)
     call evaluate(both%evaluation, model, wrong)
     call check(wrong == 0, "and works")
-  end subroutine firstprivate_copies_are_made_anew
+  end subroutine firstprivate_copies_are_created_again
 
   subroutine sources_of_allocate_keep_their_objects()
     type(neml2_model), allocatable :: one, several(:)
@@ -207,7 +207,7 @@ contains
   end subroutine arrays_are_extended
 
   ! A state is freed at the end of its procedure.
-  subroutine copies_of_states_are_made_anew()
+  subroutine copies_of_states_are_created_again()
     type(neml2_state) :: state
     type(neml2_state), allocatable :: copy
     real(real64), pointer :: strain(:, :), other(:, :)
@@ -231,5 +231,5 @@ contains
     other = 3
     deallocate (copy)
     call check(wrong == 0 .and. state%is_set() .and. all(abs(strain - 1) <= 0), "the original is left alone")
-  end subroutine copies_of_states_are_made_anew
+  end subroutine copies_of_states_are_created_again
 end program test_private

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from native import (
     LINK,
     MODULES,
     PREBUILT,
+    TESTS,
     command,
     folder,
     fortran_modules,
@@ -172,6 +174,23 @@ def test_packages_of_integers_and_single_precision(graphs: Path) -> None:
 
 def test_a_model_of_single_precision(root: Path) -> None:
     run(built("fortran_test_single_precision"), root)
+
+
+@pytest.mark.full("the program, compiled again and again")
+@pytest.mark.parametrize("option", ["-O0", "-O2", "-O3"])
+def test_private_copies_of_threads(option: str) -> None:
+    """What stands in an unset copy differs with the code around it."""
+    source, checks = (TESTS / "fortran" / f"{name}.f90" for name in ("test_private", "checks"))
+    run(fortran_program(source, checks, flags=("-fopenmp", option)))
+
+
+@pytest.mark.full("valgrind")
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind was not found")
+def test_private_copies_leak_nothing_under_valgrind() -> None:
+    # To see that a copy is unset means to read it.
+    leaks = ("--leak-check=full", "--errors-for-leak-kinds=definite", "--undef-value-errors=no")
+    program = built("fortran_test_private")
+    run("valgrind", *leaks, "--error-exitcode=99", program, NEML2_TEST_NO_TRAPS="1")
 
 
 def test_no_function_result_has_a_length_that_threads_share() -> None:
