@@ -27,8 +27,9 @@ set_target_properties(neml2_capi_fortran PROPERTIES
   Fortran_FORMAT FREE
   Fortran_MODULE_DIRECTORY ${neml2_capi_modules}
   POSITION_INDEPENDENT_CODE ON)
-# Procedures are recursive, as in Fortran 2018: local variables must not be shared between threads.
-target_compile_options(neml2_capi_fortran PRIVATE $<$<Fortran_COMPILER_ID:GNU>:-frecursive>)
+# Procedures are recursive, as in Fortran 2018: local variables must not be shared between threads. References are counted
+# by atomic operations, which need nothing of the library of OpenMP.
+target_compile_options(neml2_capi_fortran PRIVATE "$<$<Fortran_COMPILER_ID:GNU>:-frecursive;-fopenmp>")
 target_include_directories(neml2_capi_fortran INTERFACE ${neml2_capi_modules})
 target_link_libraries(neml2_capi_fortran PUBLIC neml2_capi::neml2_capi)
 set_target_properties(neml2_capi::fortran PROPERTIES INTERFACE_LINK_LIBRARIES neml2_capi_fortran)

@@ -103,8 +103,8 @@
 !             12 does not. What is created in the copy of a section with gaps that a dummy array(n) is, or taken from a
 !             thread by lastprivate, may never be freed.
 ! Threads     A loaded model may be called from many threads at once, a call, a tensor, a report and a solve by one at a
-!             time. Make and drop copies of one object on one thread at a time: they are counted without a lock.
-!             Creating a call makes no copy of the model. Errors are kept per thread.
+!             time. Threads of OpenMP may make and drop copies of one object at once if this module is compiled with
+!             -fopenmp, too; others one at a time. Creating a call makes no copy of the model. Errors are kept per thread.
 ! Floating    Traps, rounding and flush-to-zero are set to their defaults inside the library and restored on return:
 !   point     hosts that are compiled with -ffpe-trap can call.
 ! Not here    DLPack, which is for exchange with C and Python: see neml2_capi.h.
@@ -639,11 +639,15 @@ contains
     class(object), intent(inout) :: left
     class(object), intent(in) :: right
     type(shared_handle), pointer :: shared
-    shared => null()
-    if (right%is_set()) shared => right%shared
-    if (associated(shared)) shared%uses = shared%uses + 1
+    if (.not. right%is_set()) then
+      call drop(left)
+      return
+    end if
+    shared => right%shared
+    !$omp atomic update seq_cst
+    shared%uses = shared%uses + 1
     call drop(left)
-    if (associated(shared)) call hold(left, shared)
+    call hold(left, shared)
   end subroutine share
 
   ! Refer to a handle, whose uses count this one.
@@ -663,9 +667,13 @@ contains
 
   subroutine drop(self)
     class(object), intent(inout) :: self
+    integer :: uses
     if (is_counted(self)) then
+      !$omp atomic capture seq_cst
       self%shared%uses = self%shared%uses - 1
-      if (self%shared%uses == 0) then
+      uses = self%shared%uses
+      !$omp end atomic
+      if (uses == 0) then
         if (c_associated(self%shared%c)) call self%shared%free(self%shared%c)
         deallocate (self%shared)
       end if

@@ -176,12 +176,15 @@ def test_a_model_of_single_precision(root: Path) -> None:
     run(built("fortran_test_single_precision"), root)
 
 
-@pytest.mark.full("the program, compiled again and again")
+@pytest.mark.full("the Fortran module, compiled again and again")
 @pytest.mark.parametrize("option", ["-O0", "-O2", "-O3"])
-def test_private_copies_of_threads(option: str) -> None:
+def test_private_copies_of_threads(option: str, tmp_path: Path) -> None:
     """What stands in an unset copy differs with the code around it."""
-    source, checks = (TESTS / "fortran" / f"{name}.f90" for name in ("test_private", "checks"))
-    run(fortran_program(source, checks, flags=("-fopenmp", option)))
+    assert FORTRAN is not None
+    sources = [TESTS / "fortran" / f"{name}.f90" for name in ("checks", "test_private")]
+    build = (FORTRAN, *FLAGS, "-fopenmp", option, *MODULES, *sources)
+    command(*build, "-o", tmp_path / "program", *LINK, cwd=tmp_path)
+    run(tmp_path / "program")
 
 
 @pytest.mark.full("valgrind")
