@@ -182,9 +182,10 @@ def test_private_copies_of_threads(option: str, tmp_path: Path) -> None:
     """What stands in an unset copy differs with the code around it."""
     assert FORTRAN is not None
     sources = [TESTS / "fortran" / f"{name}.f90" for name in ("checks", "test_private")]
-    build = (FORTRAN, *FLAGS, "-fopenmp", option, *MODULES, *sources)
-    command(*build, "-o", tmp_path / "program", *LINK, cwd=tmp_path)
-    run(tmp_path / "program")
+    program = tmp_path / "program"
+    options = (*FLAGS, "-fopenmp", option)
+    command(FORTRAN, *options, *MODULES, *sources, "-o", program, *LINK, cwd=tmp_path)
+    run(program)
 
 
 @pytest.mark.full("valgrind")
