@@ -24,6 +24,7 @@ from neml2_capi.kernels.folder import (
     KernelError,
     checksum,
     checksum_of_metadata,
+    in_single_precision,
     lock_of,
     read_metadata,
     write_metadata,
@@ -218,8 +219,7 @@ def _build(
             f"{version} cannot compile kernels for Windows, where the stack of gcc is not aligned "
             "for vectors of 32 bytes (GCC's bug 54412): name zig or clang with --cc"
         )
-    singles = any(kernel["real"] == "float32" for kernel in document["kernels"])
-    width = lanes or target.lanes * (2 if singles else 1)
+    width = lanes or target.lanes * (2 if in_single_precision(document) else 1)
     flags = [*FLAGS, f"-march={_march(target, command)}", f"-DNEML2_KERNEL_LANES={width}"]
     sources = [*(kernel["source"] for kernel in document["kernels"]), "kernels.c"]
     if system == "windows":

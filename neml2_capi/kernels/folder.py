@@ -251,6 +251,11 @@ def read_metadata(folder: Path) -> Json:
     return document
 
 
+def in_single_precision(document: Json) -> bool:
+    """Whether kernels compute in float32; NEML2 3.1.0 writes float64 into leaves of float32."""
+    return any(kernel["real"] == "float32" for kernel in document["kernels"])
+
+
 def system_of(entry: Json) -> str:
     """The system that an object is for."""
     system: str = entry.get("system", "linux")

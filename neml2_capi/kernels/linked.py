@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from neml2_capi.kernels.build import require_sources
-from neml2_capi.kernels.folder import C, KernelError, read_metadata
+from neml2_capi.kernels.folder import C, KernelError, in_single_precision, read_metadata
 from neml2_capi.kernels.packed import kernels_alone
 from neml2_capi.kernels.tables import identifier, kernel_set
 
@@ -47,7 +47,7 @@ def linked(root: Path, name: str, real: str = "float64") -> str:
     name : str
         Of the law; `neml2_source_of_NAME` returns its source.
     real : str
-        The element type, "float64" or "float32".
+        The leaf of the artifact, "float64" or "float32", whatever its kernels compute in.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def linked(root: Path, name: str, real: str = "float64") -> str:
     name = identifier(name)
     names = [kernel["name"] for kernel in document["kernels"]]
     parts = [_HEAD.format(name=name), '#include "neml2_capi.h"\n']
-    if real == "float32":
+    if in_single_precision(document):
         parts.append("#define NEML2_KERNEL_FLOAT\n#define NEML2_KERNEL_LANES 8\n")
     headers = _Headers(folder)
     parts.append(headers.into('#include "neml2_kernel.h"\n#include "functions.h"\n'))

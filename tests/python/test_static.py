@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import answer, error
 from native import CC, INCLUDE, ROOT, c_program, command, run
 
 from neml2_capi import FatalError, examples
@@ -40,9 +41,9 @@ def law(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def source_in(folder: Path, artifact: Path, name: str) -> Any:
+def source_in(folder: Path, artifact: Path, name: str, real: str = "float64") -> Any:
     """The source of a law whose file was compiled into a library of this process."""
-    (folder / f"{name}.c").write_text(linked(artifact, name))
+    (folder / f"{name}.c").write_text(linked(artifact, name, real))
     library = folder / f"{name}.so"
     command(
         CC, "-shared", "-fPIC", "-O0", *FLAGS, f"-I{INCLUDE}", folder / f"{name}.c", "-o", library
@@ -95,6 +96,20 @@ def test_kernels_of_another_law_are_refused(tmp_path: Path) -> None:
 def test_a_law_without_kernels_is_refused(tmp_path: Path) -> None:
     with pytest.raises(KernelError, match=r"no kernels in float32.*neml2-capi compile"):
         linked(CHABOCHE, "chaboche", "float32")
+
+
+def test_the_element_type_is_of_the_kernels_and_of_what_is_there(tmp_path: Path) -> None:
+    """NEML2 3.1.0 writes float64 into a leaf of float32, alone in its artifact."""
+    root, law = tmp_path / "elasticity", tmp_path / "law.c"
+    shutil.copytree(examples.path("elasticity"), root)
+    leaf = (root / "kernels" / "float64").rename(root / "kernels" / "float32")
+    shutil.rmtree(root / "cpu", ignore_errors=True)
+    document = (leaf / "kernels.json").read_text()
+    (leaf / "kernels.json").write_text(document.replace("cpu/float64", "cpu/float32"))
+    assert "neml2_source_of_law(void)" in answer("static", root, "-o", law)
+    assert "NEML2_FLOAT32" in law.read_text()
+    assert 'dtype="float32"' in error("static", root, "-o", law, "--dtype", "float64")
+    opened(source_in(tmp_path, root, "steel", "float32"))
 
 
 TARGETS: dict[str, list[str]] = {"x86_64-linux-musl": [], "aarch64-linux-musl": ["qemu-aarch64"]}
