@@ -54,6 +54,12 @@ def _take_short_names() -> None:
     aoti_export._validate_promoted = with_short_names
 
 
+def _name_pairs() -> None:
+    from neml2_capi.kernels.pairs import name_pairs
+
+    name_pairs()
+
+
 def _full_name(name: str, known: Sequence[str]) -> str:
     if name in known:
         return name
@@ -75,7 +81,7 @@ def _install(into: Path, only: bool) -> None:
     import torch._inductor
 
     from neml2_capi.kernels.lowered import lowered
-    from neml2_capi.kernels.program import NoKernel
+    from neml2_capi.kernels.program import NoKernel, NoValueError
     from neml2_capi.kernels.trace import read
 
     compile_and_package = torch._inductor.aoti_compile_and_package
@@ -87,6 +93,8 @@ def _install(into: Path, only: bool) -> None:
                 raise NoKernel(reason)
             _write(into, path, program=json.loads(read(program).to_json()))
         except NoKernel as found:
+            if only and isinstance(found, NoValueError):
+                raise
             _write(into, path, reason=found.without_folders(), told=str(found))
         return path if only else compile_and_package(lowered(program), *arguments, **options)
 
@@ -144,6 +152,7 @@ def main(arguments: list[str]) -> int:
 if __name__ in ("__main__", "__mp_main__"):
     _bare_package()
     _take_short_names()
+    _name_pairs()
     if os.environ.get(INTO):
         _install(Path(os.environ[INTO]), bool(os.environ.get(ONLY)))
 if __name__ == "__main__":

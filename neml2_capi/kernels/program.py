@@ -39,6 +39,10 @@ class NoKernel(Exception):
         return str(NoKernel(str(self.args[0]), file.rpartition("/")[2] + colon + rest))
 
 
+class NoValueError(NoKernel):
+    """A constant of a graph has no value, so that there can be no package, either."""
+
+
 @dataclass(frozen=True)
 class Part:
     """A variable that lies within an array."""

@@ -11,7 +11,7 @@ import numpy as np
 from neml2_capi.kernels.arrays import Arrays
 from neml2_capi.kernels.operators import CHECKS, OPERATORS
 from neml2_capi.kernels.places import LINE, place_of
-from neml2_capi.kernels.program import NoKernel
+from neml2_capi.kernels.program import NoKernel, NoValueError
 
 try:
     import torch
@@ -82,6 +82,8 @@ class Walk:
     def _constant(self, value: Any) -> Any:
         if value.is_complex():
             raise NoKernel("it holds complex constants")
+        if isinstance(value, torch._subclasses.FakeTensor):
+            raise NoValueError("it holds the result of an operator without its value")
         return self.arrays.array(value.detach().cpu().double().numpy())
 
     def _run(self, module: Any, arguments: Sequence[Any]) -> list[Any]:

@@ -1,0 +1,87 @@
+"""Errors of graphs of derivatives by parameters, with the outputs and parameters that they are of.
+
+It runs in the interpreter of neml2-compile, which has NEML2 and torch.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from neml2_capi.kernels.program import NoValueError
+
+_NO_VALUE = (
+    "torch takes the derivative from the result of an operator, and keeps no value of it in the "
+    "graph (pytorch/pytorch#187907). Leave out {options}; or write the law with the operators of "
+    "neml2/types/functions.py, which compute such a result again; or take this derivative in "
+    "NEML2's Python, by neml2.eager"
+)
+
+
+class PairError(RuntimeError):
+    """Derivatives that cannot be compiled, and what to do."""
+
+
+def name_pairs() -> None:
+    """Let what neml2-compile says of such a graph begin with its pairs."""
+    import neml2.cli.aoti_export as export
+
+    original = getattr(export, "_compile_param_derivative_graph", None)
+    if original is None:  # of another NEML2
+        return
+
+    @functools.wraps(original)
+    def compiled(module: Any, inputs: Sequence[Any], *arguments: Any, **options: Any) -> Any:
+        try:
+            return original(module, inputs, *arguments, **options)
+        except Exception as error:
+            pairs = sorted(getattr(module, "selected_pairs", None) or ())
+            if not pairs:
+                raise
+            raise PairError(_told(error, module, inputs, pairs)) from error
+
+    export._compile_param_derivative_graph = compiled
+
+
+def _told(
+    error: Exception, module: Any, inputs: Sequence[Any], pairs: list[tuple[str, str]]
+) -> str:
+    constant = _constant_outputs(module, inputs)
+    if alone := [pair for pair in pairs if pair[0] in constant]:
+        return (
+            f"{_derivatives(alone)} cannot be compiled: {', '.join(sorted({o for o, _ in alone}))} "
+            f"depends on none of the parameters. Leave out {_options(alone)}"
+        )
+    reason = _NO_VALUE.format(options=_options(pairs)) if isinstance(error, NoValueError) else error
+    return f"{_derivatives(pairs)} cannot be compiled: {reason}"
+
+
+def _derivatives(pairs: list[tuple[str, str]]) -> str:
+    told = ", ".join(f"{output} with respect to {name}" for output, name in pairs)
+    return f"the derivative{'s' * (len(pairs) > 1)} of {told}"
+
+
+def _options(pairs: list[tuple[str, str]]) -> str:
+    return " ".join(f"-d {output}:{name}" for output, name in pairs)
+
+
+def _constant_outputs(module: Any, inputs: Sequence[Any]) -> set[str]:
+    """The outputs that no parameter moves; none if that cannot be found out."""
+    import torch
+
+    def tensor(value: Any) -> Any:
+        return value if isinstance(value, torch.Tensor) else value.data
+
+    given = []
+    try:
+        for name, kind, value in zip(module.input_names, module.in_types, inputs, strict=True):
+            if name in module.param_names:
+                value = tensor(value).detach().clone().requires_grad_(True)
+            given.append(value if isinstance(value, (kind, torch.Tensor)) else kind(value))
+        made = module.model(*given)
+        made = made if isinstance(made, tuple) else (made,)
+        named = zip(module.output_names, made, strict=True)
+        return {name for name, value in named if not tensor(value).requires_grad}
+    except Exception:  # the error that is told says more
+        return set()

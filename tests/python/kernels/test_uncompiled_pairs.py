@@ -1,0 +1,72 @@
+"""What neml2-capi compile says of a derivative by a parameter that cannot be compiled."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.full("it traces models")
+
+#: The backward of a power uses its result.
+SAVED = """\
+[Models]
+  [law]
+    type = PowerDegradationFunction
+    phase = 'd'
+    power = 2.5
+    degradation = 'g'
+  []
+[]
+"""
+#: An output that the parameter does not move.
+APART = """\
+[Models]
+  [elasticity]
+    type = LinearIsotropicElasticity
+    coefficients = '200e3 0.3'
+    coefficient_types = 'YOUNGS_MODULUS POISSONS_RATIO'
+  []
+  [hardening]
+    type = LinearIsotropicHardening
+    hardening_modulus = 100
+    equivalent_plastic_strain = 'ep'
+    isotropic_hardening = 'k'
+  []
+  [law]
+    type = ComposedModel
+    models = 'elasticity hardening'
+  []
+[]
+"""
+
+
+def refused(folder: Path, law: str, *options: str) -> str:
+    """The line of the error."""
+    if not os.environ.get("NEML2_CAPI_COMPILER") and not importlib.util.find_spec("neml2"):
+        pytest.skip("there is no neml2 to compile with")
+    (folder / "law.i").write_text(law)
+    program = [sys.executable, "-m", "neml2_capi.cli", "compile", str(folder / "law.i")]
+    program += ["--model", "law", "-o", str(folder), "--kernels", "only", *options]
+    done = subprocess.run(program, capture_output=True, text=True)
+    assert done.returncode == 1
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("Error")]
+    return line
+
+
+def test_a_result_without_a_value_is_told_with_its_pair_and_ways_out(tmp_path: Path) -> None:
+    line = refused(tmp_path, SAVED, "-p", "p", "-d", "g:law.p")
+    assert "the derivative of g with respect to law.p cannot be compiled" in line
+    for way in ("Leave out -d g:law.p", "neml2/types/functions.py", "neml2.eager"):
+        assert way in line
+
+
+def test_an_output_that_depends_on_no_parameter_is_named(tmp_path: Path) -> None:
+    pairs = ("-d", "stress:elasticity.E", "-d", "k:elasticity.E")
+    line = refused(tmp_path, APART, "-p", "elasticity.E", *pairs)
+    assert "k depends on none of the parameters. Leave out -d k:elasticity.E" in line
+    assert "stress" not in line
