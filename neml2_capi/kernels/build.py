@@ -281,11 +281,17 @@ def require_sources(folder: Path, document: dict[str, Any]) -> None:
     known = {kernel["source"]: kernel["source_checksum"] for kernel in document["kernels"]}
     for name, expected in {**document["headers"], **known}.items():
         path = folder / name
-        if name in HEADERS and not path.is_file():
+        if ours := name in HEADERS and not path.is_file():
             path = C / name
         if not path.is_file():
             raise KernelError(
                 f"{path}, which kernels.json names, is missing; compile the model again"
+            )
+        if checksum(path) != expected and ours:
+            raise KernelError(
+                f"the kernels in {folder} were written by another release of neml2_capi, with "
+                f"another {name} than this one has, by its checksum in kernels.json; compile the "
+                "model again"
             )
         if checksum(path) != expected:
             raise KernelError(

@@ -27,6 +27,7 @@ from neml2_capi.kernels.folder import (
     checksum,
     directory_checksum,
     read_metadata,
+    write_metadata,
     write_sources,
 )
 from neml2_capi.kernels.program import Program
@@ -224,6 +225,18 @@ def test_a_changed_source_is_refused(folder: Path, any_cc: str) -> None:
         file.write("\n")
     with pytest.raises(KernelError, match=r"one\.c was changed since it was written"):
         build(folder, cc=any_cc)
+
+
+def test_kernels_with_headers_of_another_release_are_refused(folder: Path, any_cc: str) -> None:
+    """Without a copy beside them, the headers of this release count."""
+    document = read_metadata(folder)
+    for name in document["headers"]:
+        (folder / name).unlink()
+    document["headers"]["functions.h"] = "0" * 64
+    write_metadata(folder, document)
+    with pytest.raises(KernelError, match="written by another release") as raised:
+        build(folder, cc=any_cc)
+    assert str(raised.value).endswith("compile the model again")
 
 
 def test_a_missing_source_is_refused(folder: Path, any_cc: str) -> None:
