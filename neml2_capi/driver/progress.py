@@ -40,9 +40,8 @@ class _Hint(_Hidden):
 
 
 def bar(total: int, done: int, unit: str, progress: bool | None) -> AbstractContextManager[Bar]:
-    """A bar on stderr: True always, None if that is a terminal and tqdm is there."""
-    terminal = sys.stderr is not None and sys.stderr.isatty()
-    if progress is False or (progress is None and not terminal):
+    """A bar on stderr: True unless that is closed, None if it is a terminal and tqdm is there."""
+    if sys.stderr is None or progress is False or (progress is None and not sys.stderr.isatty()):
         return nullcontext(_Hidden())
     try:
         from tqdm import tqdm

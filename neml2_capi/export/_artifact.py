@@ -56,7 +56,8 @@ class Artifact:
         self._final = folder
         self._target = target
         self._kernels = kernels
-        self._progress = sys.stderr.isatty() if progress is None else progress
+        there = sys.stderr is not None
+        self._progress = there and (sys.stderr.isatty() if progress is None else progress)
         self._programs: dict[str, Program | str] = {}
         self._on_packages: list[str] = []
         self._type = dtype

@@ -105,3 +105,17 @@ def test_without_its_packages_it_says_how_to_install_them() -> None:
     assert done.returncode == 1
     assert "pip install 'neml2_capi[cli]'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_closed_stream_takes_all(artifacts: Artifacts, closed: str) -> None:
+    """And no error is told on the other one."""
+    program = f'"{sys.executable}" -m neml2_capi.cli'
+    for words, status in ((f"inspect '{artifacts['elasticity']}'", 0), ("inspect /nothing", 1)):
+        done = subprocess.run(
+            ["sh", "-c", f"{program} {words} {closed}"], capture_output=True, text=True
+        )
+        assert done.returncode == status, done.stderr
+        assert bool(done.stdout) == (status == 0 and closed == "2>&-")
+        assert bool(done.stderr) == (status == 1 and closed == ">&-")
+        assert "Traceback" not in done.stderr

@@ -215,6 +215,15 @@ def test_a_progress_bar_is_shown_where_somebody_sees_it(
     assert ("29/29" in written) if shown else written == ""
 
 
+def test_on_a_closed_stream_no_bar_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    from neml2_capi.driver import progress
+
+    monkeypatch.setattr(sys, "stderr", None)
+    for wanted in (None, True):
+        with progress.bar(3, 0, "step", wanted) as shown:
+            shown.update(1)
+
+
 def test_where_a_bar_would_be_welcome_its_absence_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

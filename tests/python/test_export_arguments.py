@@ -209,3 +209,10 @@ def test_what_a_package_is_made_of_is_checked_first(
     with pytest.raises(FatalError, match=match):
         export.package(never, path=path, **options)
     assert {each.name for each in tmp_path.iterdir()} == {"folder.pt2", "file"}
+
+
+def test_a_law_is_exported_without_an_error_stream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr", None)
+    assert exported(tmp_path, 1.0).is_dir()
