@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import threading
@@ -58,11 +59,10 @@ def written(
         The path is inside this package, or the system refuses, with its reason.
     """
     require_outside(path)
-    place = Path(os.path.realpath(path))
-    part = place.with_name(f".neml2-{os.getpid()}-{threading.get_ident()}.part")
+    place, given = Path(os.path.realpath(path)), Path(os.fsdecode(path))
+    part = _part_of(place)
     try:
-        given = Path(os.fsdecode(path))  # /dev/stdout leads to a pipe that has no path
-        if given.exists() and not given.is_file():  # a device or a pipe is not replaced
+        if _is_kept(given):
             content = io.BytesIO()
             yield content
             given.write_bytes(content.getvalue())
@@ -76,8 +76,48 @@ def written(
         finally:
             part.unlink(missing_ok=True)
     except OSError as error:
-        raise FatalError(
-            f"{what} cannot be written to {os.fspath(path)}: {reason_of(error)}; name another file",
-            lib.NEML2_ERROR_FILE,
-            "path",
-        ) from error
+        raise _refused(path, what, error) from error
+
+
+def require_writable(path: str | os.PathLike[str], what: str = "the file") -> None:
+    """Call it before a long computation whose results written() shall write at a path.
+
+    A device or a pipe is not opened: a reader of it would be waited for, or see its end.
+
+    Raises
+    ------
+    FatalError
+        The path is inside this package, or the system refuses, with its reason.
+    """
+    require_outside(path)
+    place, given = Path(os.path.realpath(path)), Path(os.fsdecode(path))
+    try:
+        if given.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if _is_kept(given):
+            if not os.access(given, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            return
+        part = _part_of(place)
+        part.open("wb").close()
+        part.unlink()
+    except OSError as error:
+        raise _refused(path, what, error) from error
+
+
+def _part_of(place: Path) -> Path:
+    """Where a file is written until it is whole."""
+    return place.with_name(f".neml2-{os.getpid()}-{threading.get_ident()}.part")
+
+
+def _is_kept(given: Path) -> bool:
+    """Whether a device or a pipe is there, which is not replaced; /dev/stdout may lead to one."""
+    return given.exists() and not given.is_file()
+
+
+def _refused(path: str | os.PathLike[str], what: str, error: OSError) -> FatalError:
+    return FatalError(
+        f"{what} cannot be written to {os.fspath(path)}: {reason_of(error)}; name another file",
+        lib.NEML2_ERROR_FILE,
+        "path",
+    )

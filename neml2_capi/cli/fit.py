@@ -13,10 +13,11 @@ import numpy as np
 from rich.text import Text
 
 from neml2_capi import fit
-from neml2_capi._ffi.outside import require_outside
+from neml2_capi._ffi.outside import require_outside, require_writable
 from neml2_capi.cli import options
 from neml2_capi.cli.fit_file import load
 from neml2_capi.cli.screen import console, print_json, table
+from neml2_capi.fit.artifact import require_new
 
 
 @click.command("fit")
@@ -53,10 +54,16 @@ def fit_command(
     """
     task = load(file)
     report, output = report or task.report, output or task.parameters
-    for path in filter(None, (report, output, task.artifact)):
+    files = {"parameters": output, "report": report, "artifact": task.artifact}
+    for what, path in files.items():
+        if path is None:
+            continue
         require_outside(path)
         if not path.parent.is_dir():
             raise click.ClickException(f"there is no folder {path.parent} for {path.name}")
+        if what == "artifact":
+            require_new(path)
+        require_writable(path, f"the {what}")
     workers, starts = jobs or task.jobs, starts or task.starts
     pool = partial(ProcessPoolExecutor, workers, mp_context=get_context("spawn"))
     found = task.problem.solve(
@@ -75,7 +82,7 @@ def fit_command(
     if as_json:
         print_json(_summary(found))
     else:
-        _show(found, {"parameters": output, "report": report, "artifact": task.artifact})
+        _show(found, files)
     if not found.success:
         raise click.ClickException(f"the search was not finished: {found.message}")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from neml2_capi import Model
-from neml2_capi._ffi.outside import written
+from neml2_capi._ffi.outside import require_writable, written
 from neml2_capi.artifact.files import describe_any
 from neml2_capi.cli import options
 from neml2_capi.header import LANGUAGES, header
@@ -51,6 +51,7 @@ def header_command(
     """
     if values and parameters:
         raise click.UsageError("--values leaves derivatives out, and --parameters asks for more")
+    require_writable(output, "the header")
     chosen = language or ("opencl" if output.suffix == ".cl" else "c++")
     with Model(path, dtype=describe_any(path, dtype)["dtype"]) as model:
         model.options["bounds"] = bounds

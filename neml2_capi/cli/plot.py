@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from neml2_capi import Results
+from neml2_capi._ffi.outside import written
 
 
 def require_matplotlib(file: Path | None) -> None:
@@ -42,5 +43,6 @@ def plot(
     if to is None:
         pyplot.show()
     else:
-        figure.savefig(to, dpi=150)
+        with written(to, "the plot") as stream:
+            figure.savefig(stream, dpi=150, format=to.suffix.removeprefix("."))
     pyplot.close(figure)

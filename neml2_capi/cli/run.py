@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rich.text import Text
 
 from neml2_capi import Results, StepError
-from neml2_capi._ffi.outside import require_outside
+from neml2_capi._ffi.outside import require_outside, require_writable
 from neml2_capi.cli import options
 from neml2_capi.cli.driver_file import Run, format_of, load
 from neml2_capi.cli.plot import plot, require_matplotlib
@@ -104,10 +104,11 @@ def run_command(
 
 def _check_output(run: Run) -> None:
     """Before the run, what could not be written after it."""
-    for file in filter(None, (run.output, run.plot)):
-        require_outside(file)
+    if run.plot is not None:
+        require_writable(run.plot, "the plot")
     if run.output is None:
         return
+    require_outside(run.output)
     if format_of(run.output) not in (None, run.format):
         raise click.ClickException(
             f"{run.output} is named as a {format_of(run.output)} file, but its format is "
@@ -119,6 +120,7 @@ def _check_output(run: Run) -> None:
         )
     if not run.output.parent.is_dir():
         raise click.ClickException(f"there is no folder {run.output.parent} for the results")
+    require_writable(run.output, "the results")
 
 
 # ------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from neml2_capi._ffi.outside import require_outside, written
+from neml2_capi._ffi.outside import require_writable, written
 
 
 def console() -> Console:
@@ -58,7 +58,7 @@ def _finite(value: Any) -> Any:
 def require_new(output: Path | None) -> None:
     """Refuse a file that is there, or that stands in the installed package; None is the screen."""
     if output is not None:
-        require_outside(output)
+        require_writable(output)
         if output.is_file():
             raise click.ClickException(f"{output} is there already, and is not overwritten")
 

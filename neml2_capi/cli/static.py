@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from neml2_capi._ffi.outside import written
+from neml2_capi._ffi.outside import require_writable, written
 from neml2_capi.artifact.files import describe_any
 from neml2_capi.cli import options
 from neml2_capi.kernels.linked import linked
@@ -24,6 +24,7 @@ def static_command(path: Path, dtype: str | None, output: Path, name: str) -> No
     It holds the artifact and its kernels. The function neml2_source_of_NAME() returns the source
     that neml2_model_open() takes: no file is opened, and no code is loaded.
     """
+    require_writable(output, "the law")
     text = linked(path, name or output.stem, describe_any(path, dtype)["dtype"])
     with written(output, "the law") as stream:
         stream.write(text.encode())

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from rich.text import Text
 
-from neml2_capi._ffi.outside import require_outside
+from neml2_capi._ffi.outside import require_outside, require_writable
 from neml2_capi.cli import options
 from neml2_capi.cli.comparison import Outcome, draw_missed, outcome, write_junit
 from neml2_capi.cli.plot import require_matplotlib
@@ -67,10 +67,13 @@ def verify_command(
         raise click.UsageError(
             "give a FILE.toml; --template ARTIFACT --output FILE.toml writes one"
         )
-    for place in filter(None, (junit, figures)):
-        require_outside(place)
+    if junit is not None:
+        require_writable(junit, "the JUnit file")
     if figures is not None:
+        require_outside(figures)
         require_matplotlib(figures / "figure.png")
+        there = next(path for path in (figures, *figures.absolute().parents) if path.exists())
+        require_writable(there / "figure.png", "the figures")
     outcomes = [outcome(name, load) for name, load in tests_of(file, artifact, changes)]
     if junit is not None:
         write_junit(junit, str(file), outcomes)

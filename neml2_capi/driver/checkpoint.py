@@ -13,7 +13,7 @@ import numpy as np
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.outside import require_outside
+from neml2_capi._ffi.outside import require_writable
 from neml2_capi.driver.arguments import file_name, wrong
 from neml2_capi.driver.forces import Force, Table
 from neml2_capi.driver.given import Given
@@ -45,7 +45,7 @@ class Checkpoint:
         given: Iterable[Force | Given],
     ) -> None:
         self._path = file_name("checkpoint", path)
-        require_outside(self._path)
+        require_writable(self._path, "the checkpoint")
         if not isinstance(every, int | np.integer) or isinstance(every, bool) or every < 1:
             raise wrong("checkpoint_steps", f"must be a number of steps, 1 at least; got {every!r}")
         self._every, self._identity, self._model = int(every), model._identity(), model

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from neml2_capi.model import Model
 
 
+def require_new(target: Path) -> None:
+    """FatalError if there is something at a path already."""
+    if target.exists():
+        raise FatalError(f"{target} exists; name a new folder", lib.NEML2_ERROR_FILE, "path")
+
+
 def write_artifact(model: Model, values: Mapping[str, float], path: str | os.PathLike[str]) -> None:
     """Copy the artifact of a model, with other values of parameters, and compile its kernels."""
     target = Path(file_name("path", path))
@@ -33,8 +39,7 @@ def write_artifact(model: Model, values: Mapping[str, float], path: str | os.Pat
             lib.NEML2_ERROR_UNSUPPORTED,
             "path",
         )
-    if target.exists():
-        raise FatalError(f"{target} exists; name a new folder", lib.NEML2_ERROR_FILE, "path")
+    require_new(target)
     shutil.copytree(source, target)
     file = target / "metadata.json"
     document = json.loads(file.read_text(encoding="utf-8"))

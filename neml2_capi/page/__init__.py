@@ -23,7 +23,7 @@ import numpy as np
 
 from neml2_capi._ffi.errors import Error
 from neml2_capi._ffi.library import version
-from neml2_capi._ffi.outside import require_outside, written
+from neml2_capi._ffi.outside import require_writable, written
 from neml2_capi._ffi.refusals import Refusal
 from neml2_capi._ffi.variables import Variable
 from neml2_capi.driver.control import conjugates
@@ -72,9 +72,9 @@ def make(
     KernelError
         A graph of the model has no kernel.
     FatalError
-        The output is inside the installed package.
+        The output is inside the installed package, or cannot be written.
     """
-    require_outside(output)
+    require_writable(output, "the page")
     root = Path(artifact)
     title = title or root.resolve().name
     with in_double(root, PageError) as model:

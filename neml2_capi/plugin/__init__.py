@@ -21,7 +21,7 @@ from pathlib import Path
 from neml2_capi._ffi.errors import Error
 from neml2_capi._ffi.errors import check as checked
 from neml2_capi._ffi.library import ffi, lib
-from neml2_capi._ffi.outside import require_outside, written
+from neml2_capi._ffi.outside import require_writable, written
 from neml2_capi._ffi.source import native_source
 from neml2_capi.artifact.bounds import FILE as BOUNDS
 from neml2_capi.artifact.targets import SYSTEM
@@ -96,10 +96,10 @@ def make(
         A mapping does not fit its artifact, or is unclear, or two materials have one name; there is
         no shell or no kernels for the system.
     FatalError
-        The output is inside the installed package.
+        The output is inside the installed package, or cannot be written.
     """
     output, roots = Path(output), _several(artifact)
-    require_outside(output)
+    require_writable(output, "the plug-in")
     ending = _SYSTEMS.get(output.suffix.lower(), "")
     system = system or ending or SYSTEM
     if ending not in ("", system):
