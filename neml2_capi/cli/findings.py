@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,6 +79,7 @@ def packages_there(path: Path, dtype: str = "float64") -> list[Path]:
 class _Examiner:
     def __init__(self, path: Path, dtype: str) -> None:
         self.path, self.dtype = path, dtype
+        self._quoted = shlex.quote(str(path))  # as a command takes it
         self.replaced: list[Finding] = []
         self.unsupported = True  # all that packages were refused for
         self.file = metadata_file(path)
@@ -174,13 +176,13 @@ class _Examiner:
             mend = f"Write the model without it, and compile again: {self._again()}"
         elif holds_sources(leaf / package):
             mend += (
-                f". Or from its C++ alone: neml2-capi build-packages {self.path} --target "
+                f". Or from its C++ alone: neml2-capi build-packages {self._quoted} --target "
                 f"{this_system()} --output-dir DIR"
             )
         if kernels_file(leaf).is_file() and _OPERATORS not in problem:
             mend += (
                 ". Or build its kernels for this machine, and it runs on them: neml2-capi "
-                f"build-kernels {self.path}"
+                f"build-kernels {self._quoted}"
             )
         return mend
 
@@ -192,14 +194,14 @@ class _Examiner:
             yield Finding("kernels", str(error), f"Compile again: {self._again()}")
             return
         if not document["objects"]:
-            build = f"Build them: neml2-capi build-kernels {self.path}"
+            build = f"Build them: neml2-capi build-kernels {self._quoted}"
             yield Finding("kernels", "the kernels are sources, and not built", build)
         elif not any(map(runs_here, document["objects"])):
             built = ", ".join(map(object_name, document["objects"]))
             here = f"{level_here()} on {SYSTEM}"
             problem = f"the kernels are built for {built}, and this machine is {here}"
             yield Finding(
-                "kernels", problem, f"Build them here: neml2-capi build-kernels {self.path}"
+                "kernels", problem, f"Build them here: neml2-capi build-kernels {self._quoted}"
             )
         solve = set(packages_named(description["segments"], "solve_package"))
         for entry in document["missing"]:

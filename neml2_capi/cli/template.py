@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -78,7 +79,7 @@ def write_template(command: str, artifact: Path, output: Path | None) -> None:
     real = describe_any(artifact, None)["dtype"]
     head = {
         "command": command,
-        "file": file.name,
+        "file": shlex.quote(file.name),
         "artifact": json.dumps(from_there),
         "dtype": f'dtype = "{real}"\n' if real != "float64" else "",
     }

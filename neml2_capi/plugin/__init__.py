@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -271,13 +272,13 @@ def _for_another(root: Path, system: str, needs_packages: bool) -> bytes:
     if needs_packages:
         raise PluginError(
             f"{root} does not run on kernels alone, and packages are Linux's: neml2-capi doctor "
-            f"{root} says what has no kernel."
+            f"{shlex.quote(str(root))} says what has no kernel."
         )
     leaf = root / "kernels" / "float64"
     if not any(system_of(entry) == system for entry in read_metadata(leaf)["objects"]):
         raise PluginError(
-            f"{leaf} has no kernels for {system}. Build them: neml2-capi build-kernels {root} "
-            f"--system {system}"
+            f"{leaf} has no kernels for {system}. Build them: neml2-capi build-kernels "
+            f"{shlex.quote(str(root))} --system {system}"
         )
     archive = kernels_alone(root, system=system)
     assert archive is not None
