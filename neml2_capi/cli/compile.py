@@ -34,6 +34,8 @@ from neml2_capi.kernels.whole import Staging, require_opens, without_kernels
 _INTERPRETER = "NEML2_CAPI_COMPILER"
 #: The target whose packages have no vectors, so that they can be compiled again for any machine.
 _SCALAR = "x86-64-v2"
+#: How many seconds neml2-compile has to end if it is stopped.
+_TIDYING = 3.0
 
 
 class Target(click.ParamType):  # type: ignore[type-arg]
@@ -246,14 +248,28 @@ def _compile(
     command: list[str], environment: dict[str, str], staging: Staging | None, output_dir: str
 ) -> int:
     """Run neml2-compile, which names the folder where its files will be."""
-    if not staging:
-        return subprocess.run(command, env=environment).returncode
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as compiler:
-        for line in compiler.stdout or ():
-            for folder in (str(staging.folder), os.path.relpath(staging.folder)):
-                line = line.replace(folder, output_dir)
-            click.echo(line, nl=False)
-    return compiler.returncode
+    told = subprocess.PIPE if staging else None
+    folders = [str(staging.folder), os.path.relpath(staging.folder)] if staging else []
+    with subprocess.Popen(command, env=environment, stdout=told, text=True) as compiler:
+        try:
+            for line in compiler.stdout or ():
+                for folder in folders:
+                    line = line.replace(folder, output_dir)
+                click.echo(line, nl=False)
+            return compiler.wait()
+        except BaseException:  # a signal to this process alone, or a pipe that nobody reads
+            _end(compiler)
+            raise
+
+
+def _end(compiler: subprocess.Popen[str]) -> None:
+    """Stop a process, which may tidy up for some seconds."""
+    compiler.terminate()
+    try:
+        compiler.wait(_TIDYING)
+    except subprocess.TimeoutExpired:
+        compiler.kill()
+        compiler.wait()
 
 
 def _install(staging: Staging, folders: list[Path], output_dir: Path, dtype: str) -> None:

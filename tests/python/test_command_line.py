@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
 from command_line import answer, command, error, findings
+from patience import PATIENCE
 
 from neml2_capi.kernels import sites
 from neml2_capi.umat import draft
@@ -60,6 +64,33 @@ def test_compile_hands_the_target_and_the_options_on(tmp_path: Path) -> None:
         f"avx2 x86-64-v3 {sites.__file__} {source} --model steel --output-dir aoti "
         "--device cpu --dtype float64 -j 1 -d stress:strain -p E --rename-input a:b\n"
     )
+
+
+@pytest.mark.full("one compiler takes three seconds to be killed")
+@pytest.mark.parametrize("kernels", ["only", "no"])
+@pytest.mark.parametrize("trap", ["", 'trap "" TERM; '])
+def test_an_interrupt_ends_the_compiler_too(tmp_path: Path, kernels: str, trap: str) -> None:
+    """A signal to this process alone, not to all of a terminal."""
+    source, python, number = (tmp_path / name for name in ("input.i", "python", "number"))
+    source.touch()
+    python.write_text(
+        f'#!/bin/sh\n[ "$1" = -c ] && exit\n{trap}'
+        f"echo $$ > '{number}.part'; mv '{number}.part' '{number}'; exec sleep {PATIENCE}\n"
+    )
+    python.chmod(0o755)
+    # A shell that starts the tests in the background has them ignore the signal.
+    script = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    script += "from neml2_capi.cli import main; main()"
+    words = ["compile", str(source), "--model", "a", "-o", str(tmp_path), "--kernels", kernels]
+    environment = {**os.environ, "NEML2_CAPI_COMPILER": str(python)}
+    with subprocess.Popen([sys.executable, "-c", script, *words], env=environment) as started:
+        while not number.exists():
+            assert started.poll() is None
+            time.sleep(0.01)
+        started.send_signal(signal.SIGINT)
+        assert started.wait(PATIENCE) == 1
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(number.read_text()), 0)
 
 
 @pytest.mark.full("it compiles a model")
