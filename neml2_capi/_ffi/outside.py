@@ -14,6 +14,7 @@ from typing import IO
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib, library_path
 from neml2_capi._ffi.refusals import reason_of
+from neml2_capi._ffi.strings import require_path
 
 #: As it is imported, and where its files and its library are: in a checkout these may differ.
 _PACKAGES = {
@@ -29,8 +30,9 @@ def require_outside(path: str | os.PathLike[str]) -> None:
     Raises
     ------
     FatalError
-        The path, with its links followed, is in the folder of this package.
+        The path is empty or, with its links followed, in the folder of this package.
     """
+    require_path(path)
     name, place = os.fspath(path), os.path.realpath(path)
     for package in _PACKAGES:
         # A library that NEML2_CAPI_LIBRARY names may lie anywhere.

@@ -18,7 +18,7 @@ from neml2_capi._ffi.inspection import (
     sized,
 )
 from neml2_capi._ffi.library import ffi, lib
-from neml2_capi._ffi.strings import c_string
+from neml2_capi._ffi.strings import c_string, require_path
 
 
 def native_source(
@@ -38,6 +38,8 @@ def native_source(
     stress: str | None = None,
 ) -> Any:
     """A neml2_source; the texts and bytes that it points to live as long as it."""
+    if path is not None:
+        require_path(path)
     kind, index = (0, 0) if device is None else device_code(device)
     measure, of_stress = measure_codes(strain_measure, stress_measure)
     if not isinstance(material_axes, bool | np.bool_):

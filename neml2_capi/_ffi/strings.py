@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from neml2_capi._ffi.errors import ZeroByteError
+from neml2_capi._ffi.errors import FatalError, ZeroByteError
 from neml2_capi._ffi.library import ffi, lib
 
 
@@ -19,6 +19,12 @@ def c_string(value: str | os.PathLike[str] | None) -> Any:
             f"{value!r} holds a zero character; expected a text without", lib.NEML2_ERROR_ARGUMENT
         )
     return encoded
+
+
+def require_path(path: str | os.PathLike[str]) -> None:
+    """FatalError if a path is empty, which Path takes for the folder where the process is."""
+    if not os.fspath(path):
+        raise FatalError("the path is empty", lib.NEML2_ERROR_ARGUMENT, "path")
 
 
 def number(text: str) -> float:

@@ -16,12 +16,14 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class FilePath(click.Path):
-    """A path, which holds no zero byte."""
+    """A path, which is not empty and holds no zero byte."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(path_type=Path, **options)
 
     def convert(self, value: Any, parameter: Any, context: Any) -> Any:
+        if not os.fspath(value):  # Path takes it for the folder where the process is
+            self.fail("the path is empty", parameter, context)
         if "\0" in os.fsdecode(value):
             self.fail("a path holds no zero byte", parameter, context)
         return super().convert(value, parameter, context)

@@ -18,6 +18,7 @@ from neml2_capi._ffi.inspection import (
     sized,
 )
 from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.strings import require_path
 from neml2_capi._ffi.views import device_text
 
 if TYPE_CHECKING:
@@ -186,6 +187,7 @@ class Scheduler(Handle):
 
         from neml2_capi._document import read_toml
 
+        require_path(path)
         node = read_toml(Path(path))
         for name in section.split("."):
             node = node.required(name, "the table of a scheduler")

@@ -17,6 +17,7 @@ from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.outside import written
 from neml2_capi._ffi.refusals import NO_FILE, is_stream, reason_of
+from neml2_capi._ffi.strings import require_path
 
 _FORMAT = "neml2_state 1"
 _WORD = 8
@@ -90,6 +91,7 @@ def read_state(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str
     FatalError
         The file cannot be read, is damaged, or is another one.
     """
+    require_path(path)
     try:
         if is_stream(path):
             raise Damage(NO_FILE)

@@ -25,6 +25,7 @@ from neml2_capi._ffi.errors import Error
 from neml2_capi._ffi.library import version
 from neml2_capi._ffi.outside import require_writable, written
 from neml2_capi._ffi.refusals import Refusal
+from neml2_capi._ffi.strings import require_path
 from neml2_capi._ffi.variables import Variable
 from neml2_capi.driver.control import conjugates
 from neml2_capi.driver.series import Roles
@@ -75,6 +76,7 @@ def make(
         The output is inside the installed package, or cannot be written.
     """
     require_writable(output, "the page")
+    require_path(artifact)
     root = Path(artifact)
     title = title or root.resolve().name
     with in_double(root, PageError) as model:

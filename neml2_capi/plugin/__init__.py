@@ -24,6 +24,7 @@ from neml2_capi._ffi.errors import check as checked
 from neml2_capi._ffi.library import ffi, lib
 from neml2_capi._ffi.outside import require_writable, written
 from neml2_capi._ffi.source import native_source
+from neml2_capi._ffi.strings import require_path
 from neml2_capi.artifact.bounds import FILE as BOUNDS
 from neml2_capi.artifact.targets import SYSTEM
 from neml2_capi.kernels.folder import KernelError, read_metadata, system_of
@@ -99,8 +100,8 @@ def make(
     FatalError
         The output is inside the installed package, or cannot be written.
     """
-    output, roots = Path(output), _several(artifact)
     require_writable(output, "the plug-in")
+    output, roots = Path(output), _several(artifact)
     ending = _SYSTEMS.get(output.suffix.lower(), "")
     system = system or ending or SYSTEM
     if ending not in ("", system):
@@ -197,7 +198,10 @@ def _guessed(model: Model, host: str) -> Mapping:
 
 
 def _several(paths: Paths) -> list[Path]:
-    return [Path(p) for p in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
+    several = [paths] if isinstance(paths, (str, os.PathLike)) else paths
+    for path in several:
+        require_path(path)
+    return [Path(path) for path in several]
 
 
 def _require_names(mappings: Sequence[Mapping]) -> None:
