@@ -44,5 +44,5 @@ def plot(
         pyplot.show()
     else:
         with written(to, "the plot") as stream:
-            figure.savefig(stream, dpi=150, format=to.suffix.removeprefix("."))
+            figure.savefig(stream, dpi=150, format=to.suffix.removeprefix(".") or None)
     pyplot.close(figure)
