@@ -174,20 +174,21 @@ class Experiment:
             )
         if len(kept["t"]) == 0:
             raise wrong(control, f"of {name!r} has no number at all")
+        backward = kept["t"][1:] <= kept["t"][:-1]
+        if backward.any():
+            place = int(np.argmax(backward))
+            before, after = np.flatnonzero(rows)[place : place + 2]
+            raise wrong(
+                "t",
+                f"of {name!r} does not increase after row {before}, from {time[before]:g} to "
+                f"{time[after]:g}: sort the rows, or leave repeated ones out",
+            )
+        kinds = ("strain.", "stress.")
         starts = [kept[f"{control}.{part}"][0] for part in prescribed]
         if any(abs(value) > 0 for value in starts):  # the state before is without strain and stress
             kept, others, scatter = _from_zero(kept, others, scatter, measured, control)
         if len(kept["t"]) < 2:
             raise wrong("t", f"of {name!r}: expected two rows at least")
-        backward = kept["t"][1:] <= kept["t"][:-1]
-        if backward.any():
-            row = int(np.argmax(backward))
-            raise wrong(
-                "t",
-                f"of {name!r} does not increase after row {row}, from {kept['t'][row]:g} to "
-                f"{kept['t'][row + 1]:g}: sort the rows, or leave repeated ones out",
-            )
-        kinds = ("strain.", "stress.")
         _check_strain(name, *({k: v for k, v in kept.items() if k.startswith(x)} for x in kinds))
         return cls(
             name,

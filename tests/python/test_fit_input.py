@@ -79,6 +79,21 @@ def test_an_experiment_names_what_is_wrong(
         Experiment.of("a", **{**given, **change})
 
 
+@pytest.mark.parametrize(
+    ("t", "strain", "row"),
+    [
+        ([0, 1, 2, 2], [0, 1e-3, 2e-3, 3e-3], "2, from 2 to 2"),
+        ([0, np.nan, 1, 2, 2], [0, 1e-3, 2e-3, 3e-3, 4e-3], "3, from 2 to 2"),
+        ([0, 1, 2, 1], [0, np.nan, 1e-3, 2e-3], "2, from 2 to 1"),
+        ([1, 2, 2], [1e-3, 2e-3, 3e-3], "1, from 2 to 2"),  # zeros are put before
+        ([2, 1, 3], [1e-3, 2e-3, 3e-3], "0, from 2 to 1"),
+    ],
+)
+def test_rows_are_told_as_they_were_given(t: Any, strain: Any, row: str) -> None:
+    with pytest.raises(FatalError, match=f"t of 'a' does not increase after row {row}:"):
+        Experiment.of("a", t=t, strain=strain, stress=np.ones(len(t)))
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("loss", ["values", "curve", "ratcheting"])
 @pytest.mark.parametrize(
