@@ -44,6 +44,38 @@ _LEAST_SQUARE = 1e-290
 _ROWS = 5
 
 
+def check_counts(experiments: Sequence[Experiment], sizes: Sequence[int]) -> None:
+    """Raise if a test has no residuals though it has a weight.
+
+    Parameters
+    ----------
+    experiments, sizes
+        Tests, and how many residuals each has.
+
+    Raises
+    ------
+    FatalError
+        Nothing was measured at the rows that a loss looks at, or no test has a weight.
+    """
+    if not any(each.weight for each in experiments):
+        raise wrong("experiments", "have no weight: give one of them a weight above 0")
+    for experiment, size in zip(experiments, sizes, strict=True):
+        if size or not experiment.weight:
+            continue
+        said = ", ".join(repr(each) for each in experiment.loss)
+        what = f"and no {experiment.seen} was measured at any row"
+        if "peaks" in experiment.loss:
+            times = ", ".join(f"{t:g}" for t in experiment.t[experiment.reversals])
+            what = f"and no {experiment.seen} was measured at the reversals, t = {times}"
+        elif experiment.loss == ("ratcheting",):
+            what = "and the test has no whole cycle"
+        raise wrong(
+            "experiments",
+            f"have {experiment.name!r}, in which nothing is left to fit: its loss is {said}, "
+            f"{what}. Say loss = 'values', or leave the test out",
+        )
+
+
 def check_sizes(experiments: Sequence[Experiment], parts: Sequence[Terms | None]) -> None:
     """Raise if squares of residuals, or of their derivatives, are no numbers of floating point.
 

@@ -94,6 +94,30 @@ def test_rows_are_told_as_they_were_given(t: Any, strain: Any, row: str) -> None
         Experiment.of("a", t=t, strain=strain, stress=np.ones(len(t)))
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"loss": "peaks"},
+            "its loss is 'peaks', and no stress was measured at the reversals, t =",
+        ),
+        (
+            {"stress": np.full(21, np.nan)},
+            "its loss is 'values', and no stress was measured at any",
+        ),
+        ({"loss": "ratcheting", "strain": 6e-4 * TIMES}, "'ratcheting', and the test has no whole"),
+    ],
+)
+def test_a_test_in_which_nothing_is_left_to_fit_is_named(
+    law: Model, given: dict[str, Any], change: dict[str, Any], message: str
+) -> None:
+    gap = np.array(given["stress"])
+    gap[Experiment.of("a", **given).reversals] = np.nan
+    test = Experiment.of("empty", **{**given, "stress": gap, **change})
+    with pytest.raises(FatalError, match=f"have 'empty', in which nothing is left .*{message}"):
+        Problem(law, [Experiment.of("a", **given), test], {"E": 1.5e5})
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("loss", ["values", "curve", "ratcheting"])
 @pytest.mark.parametrize(
