@@ -44,6 +44,33 @@ _LEAST_SQUARE = 1e-290
 _ROWS = 5
 
 
+def check_deviations(experiments: Sequence[Experiment]) -> None:
+    """Raise if residuals of some tests are in deviations, and of others in greatest values.
+
+    Parameters
+    ----------
+    experiments
+        Tests; what has no weight is left out.
+
+    Raises
+    ------
+    FatalError
+        Some have a `deviation`, and others have none.
+    """
+    known, unknown = (
+        [each.name for each in experiments if each.weight and (each.deviation is None) == without]
+        for without in (False, True)
+    )
+    if known and unknown:
+        raise wrong(
+            "experiments",
+            f"have a deviation in {', '.join(map(repr, known))}, and none in "
+            f"{', '.join(map(repr, unknown))}: residuals of the first would be in deviations, of "
+            "the others in parts of the greatest value, and hardly count. Give each a deviation, "
+            "or none, and weights if some tests are surer than others",
+        )
+
+
 def check_counts(experiments: Sequence[Experiment], sizes: Sequence[int]) -> None:
     """Raise if a test has no residuals though it has a weight.
 

@@ -15,7 +15,7 @@ from neml2_capi._ffi.library import lib
 from neml2_capi.driver.arguments import check_is_model, wrong
 from neml2_capi.driver.progress import bar
 from neml2_capi.fit.parameters import Parameter, Space
-from neml2_capi.fit.plausible import check_counts, check_sizes, check_start
+from neml2_capi.fit.plausible import check_counts, check_deviations, check_sizes, check_start
 from neml2_capi.fit.repeats import distinct
 from neml2_capi.fit.results import LEAST_SCATTER, Fit, evaluated
 from neml2_capi.fit.search import Search, check_method, search
@@ -98,13 +98,14 @@ class Problem:
         self._last: tuple[Array, list[Simulated], list[Terms | None]] | None = None
         with np.errstate(all="ignore"):  # what is too large is refused with its test
             start = self._simulated(self.space.start)
+        check_deviations(self.experiments)
         check_sizes(self.experiments, start[1])
         values = self._by_experiment(self.space.outside(np.array(self.space.start))[0])
         check_start(model, names, self.experiments, values, start[0])
         sizes = [part.residuals.size for part in start[1] if part]
         check_counts(self.experiments, sizes)
         self._sizes = sizes
-        self.has_deviations = all(e.deviation is not None for e in self.experiments)
+        self.has_deviations = all(e.deviation is not None for e in self.experiments if e.weight)
         largest = max(float(np.abs(p.residuals).max(initial=0.0)) for p in start[1] if p)
         self._penalty = _PENALTY * max(largest, 1.0)
 

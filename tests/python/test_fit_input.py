@@ -118,6 +118,16 @@ def test_a_test_in_which_nothing_is_left_to_fit_is_named(
         Problem(law, [Experiment.of("a", **given), test], {"E": 1.5e5})
 
 
+def test_all_tests_have_a_deviation_or_none(law: Model, given: dict[str, Any]) -> None:
+    known, other = Experiment.of("a", **given, deviation=1.0), {**given, "strain": 1.01 * STRAIN}
+    message = "have a deviation in 'a', and none in 'b': .* Give each a deviation, or none"
+    with pytest.raises(FatalError, match=message):
+        Problem(law, [known, Experiment.of("b", **other)], {"E": 1.5e5})
+    Problem(law, [known, Experiment.of("b", **other, weight=0.0)], {"E": 1.5e5})
+    with pytest.raises(FatalError, match="have no weight: give one of them a weight above 0"):
+        Problem(law, [Experiment.of("b", **other, weight=0.0)], {"E": 1.5e5})
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("loss", ["values", "curve", "ratcheting"])
 @pytest.mark.parametrize(
