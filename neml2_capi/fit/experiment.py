@@ -95,7 +95,7 @@ class Experiment:
             of what is prescribed alone; "ratcheting": the mean of the extremes of each cycle.
             Several may be given.
         weight
-            Of the squares of its residuals.
+            Of the squares of its residuals; with 0 the test is only drawn.
         deviation : float or array (n,), optional
             Standard deviation of what was measured, in its units; by default residuals are divided
             by the greatest measured value, and the scatter is estimated from them.

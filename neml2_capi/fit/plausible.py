@@ -117,7 +117,7 @@ def check_sizes(experiments: Sequence[Experiment], parts: Sequence[Terms | None]
         A deviation, a weight or what was measured is too large, or too small.
     """
     for experiment, part in zip(experiments, parts, strict=True):
-        if part is None or not part.residuals.size or experiment.weight == 0:
+        if part is None or not part.residuals.size:
             continue
         factors = np.array([np.abs(each).max(initial=0.0) for each in part.weights.values()])
         with np.errstate(all="ignore"):

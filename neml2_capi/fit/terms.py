@@ -27,9 +27,10 @@ class Terms(NamedTuple):
 
 
 def terms(experiment: Experiment, curves: Mapping[str, Array]) -> Terms:
-    """All residuals of an experiment, of the curves of a model."""
+    """All residuals of an experiment, of the curves of a model: none if its weight is 0."""
     parts = []
-    for loss in experiment.loss:
+    rows = len(experiment.t)
+    for loss in experiment.loss if experiment.weight else ():
         for part, measured in experiment.measured.items():
             key = f"{experiment.seen}.{part}"
             if loss == "curve":
@@ -43,8 +44,10 @@ def terms(experiment: Experiment, curves: Mapping[str, Array]) -> Terms:
                     at_peak[experiment.reversals] = True
                     chosen &= at_peak
                 parts.append(_values(experiment, key, measured, curves, np.flatnonzero(chosen)))
+    if not parts:
+        weights = {f"{experiment.seen}.{p}": np.zeros((0, rows)) for p in experiment.measured}
+        return Terms(np.zeros(0), weights)
     keys = dict.fromkeys(key for part in parts for key in part.weights)
-    rows = len(experiment.t)
     weight = np.sqrt(experiment.weight)
     return Terms(
         weight * np.concatenate([part.residuals for part in parts]),
