@@ -93,12 +93,13 @@ class Experiment:
             "values": what was measured, at each time; "curve": the distance of each point from the
             model's stress over strain, both scaled by their range; "peaks": values at reversals
             of what is prescribed alone; "ratcheting": the mean of the extremes of each cycle.
-            Several may be given.
+            Several may be given; deviations count a row once, though several look at it.
         weight
             Of the squares of its residuals; with 0 the test is only drawn.
         deviation : float or array (n,), optional
             Standard deviation of what was measured, in its units; by default residuals are divided
-            by the greatest measured value, and the scatter is estimated from them.
+            by the greatest measured value, and the scatter is estimated from them. All tests of a
+            fit have one, or none.
         forces : mapping, optional
             Other inputs of the model, constant or (n,).
         labels : mapping, optional
@@ -183,12 +184,12 @@ class Experiment:
                 f"of {name!r} does not increase after row {before}, from {time[before]:g} to "
                 f"{time[after]:g}: sort the rows, or leave repeated ones out",
             )
-        kinds = ("strain.", "stress.")
         starts = [kept[f"{control}.{part}"][0] for part in prescribed]
         if any(abs(value) > 0 for value in starts):  # the state before is without strain and stress
             kept, others, scatter = _from_zero(kept, others, scatter, measured, control)
         if len(kept["t"]) < 2:
             raise wrong("t", f"of {name!r}: expected two rows at least")
+        kinds = ("strain.", "stress.")
         _check_strain(name, *({k: v for k, v in kept.items() if k.startswith(x)} for x in kinds))
         return cls(
             name,

@@ -19,6 +19,7 @@ from neml2_capi.fit.plausible import check_counts, check_deviations, check_sizes
 from neml2_capi.fit.repeats import distinct
 from neml2_capi.fit.results import LEAST_SCATTER, Fit, evaluated
 from neml2_capi.fit.search import Search, check_method, search
+from neml2_capi.fit.shared import sources, spread
 from neml2_capi.fit.simulate import Simulated, Simulator
 from neml2_capi.fit.terms import Terms, terms
 from neml2_capi.sweeps.executors import Workers
@@ -92,7 +93,7 @@ class Problem:
         #: Searches that did not converge somewhere: what failed, and with which parameters.
         self.failures: list[str] = []
         self.evaluations = 0
-        #: The standard deviation of residuals, a factor of the residuals of priors: 1 if all
+        #: The standard deviation of residuals, a factor of the residuals of priors: 1 if
         #: experiments have a `deviation`, else what a search found.
         self.scatter = 1.0
         self._last: tuple[Array, list[Simulated], list[Terms | None]] | None = None
@@ -248,7 +249,10 @@ class Problem:
 
     @property
     def freedom(self) -> int:
-        """By how many the residuals, priors among them, are more than the parameters."""
+        """By how many the residuals, priors among them, are more than the parameters.
+
+        Residuals that are made of the same measured values count each: a fit's `freedom` is less.
+        """
         return sum(self._sizes) + self.space.prior_count - len(self.space.names)
 
     @property
@@ -257,7 +261,7 @@ class Problem:
         return not self.has_deviations and self.freedom > 0 and self.space.prior_count > 0
 
     def scatter_at(self, moved: Array) -> float:
-        """The standard deviation of residuals: 1 if all experiments have a `deviation`.
+        """The standard deviation of residuals: 1 if experiments have a `deviation`.
 
         Parameters
         ----------
@@ -271,8 +275,11 @@ class Problem:
         """
         if self.has_deviations or self.freedom <= 0:
             return 1.0
+        mean, _ = self._spread(moved)
+        if not mean:
+            return 1.0
         data = self.residuals(moved)[: sum(self._sizes)]
-        return max(float(np.sqrt(data @ data / self.freedom)), LEAST_SCATTER)
+        return max(float(np.sqrt(data @ data / mean)), LEAST_SCATTER)
 
     def curves(self, moved: Array) -> list[dict[str, Array]]:
         """Curves of the model in each experiment.
@@ -310,6 +317,15 @@ class Problem:
             parts.append(None if simulated.failure else terms(experiment, simulated.curves))
         self._last = moved, found, parts
         return found, parts
+
+    def _spread(self, moved: Array) -> tuple[float, float]:
+        """Of spread(): both numbers are `freedom` without priors and shared measured values."""
+        jacobian, count = self.jacobian(moved), sum(self._sizes)
+        return spread(jacobian[:count], jacobian[count:], self._sources(moved))
+
+    def _sources(self, moved: Array) -> Any:
+        """Derivatives of residuals by measured values, in their deviations: sparse, (m, values)."""
+        return sources(self._simulated(moved)[1], self._sizes, self.has_deviations)
 
     def _by_experiment(self, values: Array) -> list[dict[str, float]]:
         return [{n: float(values[p]) for n, p in places.items()} for places in self._places]

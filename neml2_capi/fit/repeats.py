@@ -27,15 +27,14 @@ def distinct(experiments: Any) -> list[Experiment]:
             raise wrong(
                 "experiments",
                 f"have the numbers of {first.name!r} twice, in {other.name!r} too: deviations "
-                "would be too small. Leave one out, or say weight = 2",
+                "would be too small. Leave one out, say weight = 2, or give one test the losses of "
+                "both",
             )
     return tests
 
 
 def _have_same_numbers(first: Experiment, other: Experiment) -> bool:
-    if any(
-        getattr(first, what) != getattr(other, what) for what in ("control", "loss", "labels")
-    ) or any(
+    if any(getattr(first, what) != getattr(other, what) for what in ("control", "labels")) or any(
         getattr(first, what).keys() != getattr(other, what).keys()
         for what in ("strain", "stress", "forces")
     ):

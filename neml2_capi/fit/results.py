@@ -16,6 +16,7 @@ from neml2_capi._ffi.outside import written
 from neml2_capi.driver.arguments import file_name, wrong
 from neml2_capi.fit.artifact import write_artifact
 from neml2_capi.fit.report import write_report
+from neml2_capi.fit.shared import ROUND_OFF
 from neml2_capi.fit.toml import as_toml
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ Array = NDArray[np.float64]
 
 #: A direction is not seen if its standard deviation is more than this, relative to parameters.
 _UNSEEN = 1.0
-#: Of the greatest singular value: less is round-off.
-_ROUND_OFF = 1e-9
 #: Of residuals, which are about 1: numbers that a model gives have no less.
 LEAST_SCATTER = 1e-8
 #: The part of a direction that is named.
@@ -80,10 +79,11 @@ class Fit:
     cost: float
     #: All residuals without unit, and those by experiment.
     residuals: Array
-    #: The standard deviation of residuals, which multiplies the covariance; 1 if all experiments
-    #: have a `deviation`.
+    #: The standard deviation of residuals, which multiplies the covariance; 1 if experiments have
+    #: a `deviation`.
     scatter: float
-    #: Degrees of freedom of the scatter, of Student's distribution; inf if it is known.
+    #: Degrees of freedom of the scatter, of Student's distribution; inf if it is known. Rows that
+    #: several losses look at count once.
     freedom: float
     #: What the model does in each experiment, by component.
     curves: list[dict[str, Array]]
@@ -260,22 +260,26 @@ def evaluated(problem: Any, best: Search, searches: Sequence[Search]) -> Fit:
     names = problem.space.names
     prior, by_prior = problem.space.priors(values)
     count = len(residuals) - len(prior)
-    scatter = problem.scatter_at(moved)
+    scatter, made_of = problem.scatter_at(moved), problem._sources(moved)
     by_value = jacobian[:count] @ np.linalg.inv(chain)
     sizes = np.where(values != 0, np.abs(values), 1.0)
-    _, singular, rows = np.linalg.svd(by_value * sizes, full_matrices=False)
-    least = _ROUND_OFF * max(singular.max(initial=0.0), 1e-300)
+    left, singular, rows = np.linalg.svd(by_value * sizes, full_matrices=False)
+    least = ROUND_OFF * max(singular.max(initial=0.0), 1e-300)
     with np.errstate(divide="ignore"):
-        along = np.where(singular > least, scatter / singular, np.inf)
+        spread = scatter * np.linalg.norm(made_of.T @ left, axis=0)
+        along = np.where(singular > least, spread / singular, np.inf)
     directions = [
         Direction(dict(zip(names, row.tolist(), strict=True)), float(s), float(d))
         for row, s, d in zip(rows[::-1], singular[::-1], along[::-1], strict=True)
     ]
-    # Priors count as they are given, and data by their scatter.
+    # Priors count as they are given, and data by their scatter; values that several residuals are
+    # made of move all of them.
     whole = np.concatenate([by_value / scatter, by_prior]) * sizes
-    _, seen, axes = np.linalg.svd(whole, full_matrices=False)
-    kept = seen > _ROUND_OFF * max(seen.max(initial=0.0), 1e-300)
-    scaled = (axes[kept].T / seen[kept] ** 2) @ axes[kept]
+    left, seen, axes = np.linalg.svd(whole, full_matrices=False)
+    kept = seen > ROUND_OFF * max(seen.max(initial=0.0), 1e-300)
+    moving = np.concatenate([made_of.T @ left[:count], left[count:]])[:, kept]
+    moving = moving @ (axes[kept] / seen[kept, None])
+    scaled = moving.T @ moving
     covariance = scaled * np.outer(sizes, sizes)
     lost = np.abs(axes[~kept]).max(axis=0, initial=0.0) > 1e-6
     deviations = np.where(lost, np.inf, np.sqrt(np.diag(covariance)))
@@ -289,7 +293,7 @@ def evaluated(problem: Any, best: Search, searches: Sequence[Search]) -> Fit:
         residuals=residuals,
         scatter=scatter,
         curves=problem.curves(moved),
-        freedom=math.inf if problem.has_deviations else problem.freedom,
+        freedom=math.inf if problem.has_deviations else problem._spread(moved)[1],
         success=best.success,
         message=best.message,
         costs=[search.cost_with(best.scatter) for search in searches],

@@ -15,10 +15,16 @@ Array = NDArray[np.float64]
 
 
 class Terms(NamedTuple):
-    """Residuals (m,), and by curve the weights (m, n) of its values in their derivatives."""
+    """Residuals, their derivatives, and which measured values they are made of."""
 
+    #: (m,), without unit.
     residuals: Array
+    #: By curve (m, n): derivatives by its values.
     weights: dict[str, Array]
+    #: (m, 2), of the measured values of all components in a row.
+    values: NDArray[np.int64]
+    #: (m, 2), derivatives by them, negative, in the deviations that a test of its weight has.
+    shares: Array
 
     def slopes(self, of: Mapping[str, Array]) -> Array:
         """Derivatives (m, parameters), of derivatives (n, parameters) of the curves."""
@@ -31,22 +37,24 @@ def terms(experiment: Experiment, curves: Mapping[str, Array]) -> Terms:
     parts = []
     rows = len(experiment.t)
     for loss in experiment.loss if experiment.weight else ():
-        for part, measured in experiment.measured.items():
+        for place, (part, measured) in enumerate(experiment.measured.items()):
             key = f"{experiment.seen}.{part}"
             if loss == "curve":
-                parts.append(_distances(experiment, part, curves))
+                found = _distances(experiment, part, curves)
             elif loss == "ratcheting":
-                parts.append(_means(experiment, key, measured, curves))
+                found = _means(experiment, key, measured, curves)
             else:
                 chosen = np.isfinite(measured)
                 if loss == "peaks":
                     at_peak = np.zeros(len(measured), bool)
                     at_peak[experiment.reversals] = True
                     chosen &= at_peak
-                parts.append(_values(experiment, key, measured, curves, np.flatnonzero(chosen)))
+                found = _values(experiment, key, measured, curves, np.flatnonzero(chosen))
+            parts.append(found._replace(values=found.values + place * rows))
     if not parts:
+        nothing = np.zeros((0, 2))
         weights = {f"{experiment.seen}.{p}": np.zeros((0, rows)) for p in experiment.measured}
-        return Terms(np.zeros(0), weights)
+        return Terms(np.zeros(0), weights, nothing.astype(np.int64), nothing)
     keys = dict.fromkeys(key for part in parts for key in part.weights)
     weight = np.sqrt(experiment.weight)
     return Terms(
@@ -58,6 +66,8 @@ def terms(experiment: Experiment, curves: Mapping[str, Array]) -> Terms:
             )
             for key in keys
         },
+        np.concatenate([part.values for part in parts]),
+        np.concatenate([part.shares for part in parts]),
     )
 
 
@@ -81,7 +91,13 @@ def _values(
     divisor = scale(experiment, key)[rows]
     weights = np.zeros((len(rows), len(measured)))
     weights[np.arange(len(rows)), rows] = 1 / divisor
-    return Terms((curves[key][rows] - measured[rows]) / divisor, {key: weights})
+    residuals = (curves[key][rows] - measured[rows]) / divisor
+    return Terms(residuals, {key: weights}, np.stack([rows, rows], axis=1), _one(len(rows)))
+
+
+def _one(count: int) -> Array:
+    """Shares of residuals that are made of one measured value each."""
+    return np.tile([1.0, 0.0], (count, 1))
 
 
 def _means(experiment: Experiment, key: str, measured: Array, curves: Mapping[str, Array]) -> Terms:
@@ -96,7 +112,9 @@ def _means(experiment: Experiment, key: str, measured: Array, curves: Mapping[st
         for extreme in (cycle.highest, cycle.lowest):
             weights[row, extreme] += 0.5 / divisor[extreme]
     known = np.nan_to_num(measured)
-    return Terms(weights @ (curves[key] - known), {key: weights})
+    extremes = np.array([(cycle.highest, cycle.lowest) for cycle in found], np.int64).reshape(-1, 2)
+    shares = np.full(extremes.shape, 0.5)
+    return Terms(weights @ (curves[key] - known), {key: weights}, extremes, shares)
 
 
 def _distances(experiment: Experiment, part: str, curves: Mapping[str, Array]) -> Terms:
@@ -106,19 +124,19 @@ def _distances(experiment: Experiment, part: str, curves: Mapping[str, Array]) -
     the curve, among pieces of the same branch between reversals.
     """
     keys = f"strain.{part}", f"stress.{part}"
+    seen = 1 if experiment.seen == "stress" else 0
     points = np.stack([experiment.strain[part], experiment.stress[part]], axis=1)
     line = np.stack([curves[key] for key in keys], axis=1)
     spans = np.array([np.ptp(column[np.isfinite(column)]) or 1.0 for column in points.T])
     # A deviation of what was measured is one of its axis.
     units = spans.copy()
     if experiment.deviation is not None:
-        units *= (
-            float(np.median(experiment.deviation)) / spans[1 if experiment.seen == "stress" else 0]
-        )
+        units *= float(np.median(experiment.deviation)) / spans[seen]
     points, line = points / units, line / units
     turns = [0, *experiment.reversals.tolist()]
-    residuals, rows = [], []
+    residuals, rows, shares = [], [], []
     weights = {key: [] for key in keys}  # type: dict[str, list[Array]]
+    divisor = scale(experiment, keys[seen])
     for row in np.flatnonzero(np.isfinite(points).all(axis=1)):
         branch = int(np.searchsorted(turns, row))
         first = turns[max(branch - 1, 0)]
@@ -142,4 +160,10 @@ def _distances(experiment: Experiment, part: str, curves: Mapping[str, Array]) -
             weight[first + piece + 1] = normal[axis] * share[piece] / units[axis]
             weights[key].append(weight)
         rows.append(row)
-    return Terms(np.array(residuals), {key: np.array(value) for key, value in weights.items()})
+        shares.append(normal[seen] * divisor[row] / units[seen])
+    return Terms(
+        np.array(residuals),
+        {key: np.reshape(value, (-1, len(line))) for key, value in weights.items()},
+        np.array([rows, rows], np.int64).T,
+        _one(len(rows)) * np.array(shares)[:, None],
+    )

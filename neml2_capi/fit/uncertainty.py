@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from neml2_capi._ffi.errors import unknown_name
 from neml2_capi.driver.arguments import wrong
+from neml2_capi.fit.shared import ROUND_OFF
 
 if TYPE_CHECKING:
     from neml2_capi.fit.problem import Problem
@@ -28,8 +29,8 @@ class Profile:
     values: Array
     #: (m,) twice the loss of log likelihood there.
     losses: Array
-    #: Between which the loss is below its quantile at 95 %, 3.84 if the scatter is known; -inf or
-    #: inf if it is not reached.
+    #: Between which the loss is below its quantile at 95 %: 3.84 if the scatter is known and each
+    #: residual is made of a measured value of its own. -inf or inf if it is not reached.
     interval: tuple[float, float]
 
 
@@ -61,7 +62,6 @@ def profile(fit: Fit, name: str, *, points: int = 9, width: float = 3.0) -> Prof
 
     problem = fit.problem
     problem.scatter = fit.scatter if problem.finds_scatter else 1.0
-    level = fit.quantile() ** 2
     if name not in fit.parameters:
         raise unknown_name("parameter", name, fit.parameters)
     place = problem.space.names.index(name)
@@ -70,7 +70,12 @@ def profile(fit: Fit, name: str, *, points: int = 9, width: float = 3.0) -> Prof
     center = fit.moved.copy()
     slope = problem.space.outside(center)[1][place, place]
     deviation = fit.deviations[name] / slope
-    if not np.isfinite(deviation) or deviation <= 0:
+    level = fit.quantile() ** 2
+    if np.isfinite(deviation) and deviation > 0:
+        # Measured values that several residuals are made of are squared for each of them.
+        inverse = np.linalg.pinv(problem.jacobian(center), rcond=ROUND_OFF)
+        level *= float((deviation / (fit.scatter * np.linalg.norm(inverse[place]))) ** 2)
+    else:
         deviation = 0.3 * max(abs(center[place]), 1.0)
     low, high = problem.space.bounds
     others = np.arange(len(center)) != place
@@ -160,8 +165,16 @@ class LogDensity:
         Raises
         ------
         FatalError
-            It is not known how measurements scatter, or the scatter is not above 0.
+            It is not known how measurements scatter, the scatter is not above 0, or a test has
+            several losses.
         """
+        for each in problem.experiments:
+            if each.weight and len(each.loss) > 1:
+                raise wrong(
+                    "problem",
+                    f"has {each.name!r} with the losses {', '.join(each.loss)}: a density would "
+                    "count its measured rows once for each, and be too narrow. Give it one loss",
+                )
         if scatter is None and not problem.has_deviations:
             raise wrong(
                 "scatter",

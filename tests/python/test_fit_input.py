@@ -215,7 +215,8 @@ def test_a_test_counts_once(law: Model, given: dict[str, Any]) -> None:
     first = Experiment.of("a", **given)
     with pytest.raises(FatalError, match="have the numbers of 'a' twice, in 'b' too"):
         Problem(law, [first, Experiment.of("b", **given)], {"E": 1e5})
-    Problem(law, [first, Experiment.of("b", **given, loss="peaks")], {"E": 1.5e5})
+    with pytest.raises(FatalError, match=r"'b' too: .* give one test the losses of both"):
+        Problem(law, [first, Experiment.of("b", **given, loss="peaks")], {"E": 1.5e5})
 
 
 @pytest.mark.parametrize(
