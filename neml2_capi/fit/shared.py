@@ -29,12 +29,12 @@ def sources(parts: Sequence[Terms | None], sizes: Sequence[int], is_known: bool)
     If no deviation is known, residuals have the mean square 1. An experiment that failed counts as
     one whose residuals have a value each.
     """
-    from scipy.sparse import block_diag, csr_array, eye_array
+    from scipy.sparse import block_diag, csr_array, identity
 
     blocks = []
     for part, size in zip(parts, sizes, strict=True):
         if part is None:
-            blocks.append(csr_array(eye_array(size)))
+            blocks.append(csr_array(identity(size)))
         elif size:
             numbers = np.repeat(np.arange(size), part.values.shape[1])
             places = numbers, part.values.ravel()
