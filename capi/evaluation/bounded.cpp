@@ -63,9 +63,8 @@ Vector<BoundsCheck::Bad> BoundsCheck::find(const Bindings& bindings, const Range
     else
       once.back().is_of_step &= each.is_of_step;
   // Points that fail are not evaluated beyond other bounds.
-  look(false, bindings, range, exceeded, [&](std::int64_t p, const Bound&) {
-    return !std::ranges::binary_search(once, p, {}, &Bad::point);
-  });
+  look(false, bindings, range, exceeded,
+       [&](std::int64_t p, const Bound&) { return !std::ranges::binary_search(once, p, {}, &Bad::point); });
   return once;
 }
 

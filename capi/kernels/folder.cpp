@@ -255,9 +255,8 @@ void Folder::take(const neml2_kernel_set& set, const artifact::Field& document, 
 }
 
 bool Folder::has_sites_in_lanes() const {
-  return std::any_of(kernels_.begin(), kernels_.end(), [](const auto& entry) {
-    return newer(*entry.second, &neml2_kernel::sites) > 0;
-  });
+  return std::any_of(kernels_.begin(), kernels_.end(),
+                     [](const auto& entry) { return newer(*entry.second, &neml2_kernel::sites) > 0; });
 }
 
 const neml2_kernel& Folder::find(const std::string& package) const {

@@ -29,9 +29,10 @@ const neml2_kernel_sparse* sparse_of(const neml2_kernel& kernel, std::int32_t ou
 
 // Returns a member of a kernel that newer ones alone have, such as &neml2_kernel::run_rows; zero if this one ends before it.
 template <class Member>
-Member newer(const neml2_kernel& kernel, Member neml2_kernel::* member) {
+Member newer(const neml2_kernel& kernel, Member neml2_kernel::*member) {
   const auto end = reinterpret_cast<const char*>(&(kernel.*member) + 1);
-  return end - reinterpret_cast<const char*>(&kernel) <= static_cast<std::ptrdiff_t>(kernel.size) ? kernel.*member : Member();
+  return end - reinterpret_cast<const char*>(&kernel) <= static_cast<std::ptrdiff_t>(kernel.size) ? kernel.*member
+                                                                                                  : Member();
 }
 
 class Folder {

@@ -27,9 +27,10 @@ std::string Tally::advice(const std::string& remark) const {
   if (failed.point < 0) return join(". Reduce the step, ", rescue, "or raise miters or ls_max_iters.");
   const std::string norm = join(". Of point ", failed.point, ", |r| = ", log::scientific(failed.residual_norm));
   if (solved_by_caller)
-    return join(norm, ", which your solver accepted. It is ",
-                std::isfinite(failed.residual_norm) ? "far above the tolerances of the model, atol and rtol" : "not finite",
-                ": iterate on, set them, or accept the point with a status of your own.");
+    return join(
+        norm, ", which your solver accepted. It is ",
+        std::isfinite(failed.residual_norm) ? "far above the tolerances of the model, atol and rtol" : "not finite",
+        ": iterate on, set them, or accept the point with a status of your own.");
   if (failed_at_the_guess())
     return join(norm, " at the guess, before any iteration: ",
                 remark.empty() ? "check its inputs. A smaller step helps only if they are too large."

@@ -347,7 +347,7 @@ def _wrap_torch(out: Any, tensor: Any, label: Label) -> Any:
         real = "; pass its real part, tensor.real" if tensor.is_complex() else ""
         raise label.refuse(
             f"has the element type {tensor.dtype}; possible are {', '.join(DTYPE_NAMES.values())}"
-            f"{remedies.get(array.dtype.kind, '')}",
+            f"{real}",
             lib.NEML2_ERROR_DTYPE,
         )
     try:

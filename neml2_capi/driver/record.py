@@ -38,7 +38,7 @@ class Record:
         self._names = names
         #: Arrays by name, (steps, *batch, *point shape).
         self.rows: dict[str, Array] = {}
-        #: The forces that are recorded, but for those whose values are the record already.
+        #: Recorded forces, except those whose values are the record already.
         self.forces: dict[str, Force] = {}
         for name, value in self._current().items():
             like = (steps, *value.shape), value.dtype

@@ -228,8 +228,8 @@ class _Report(Report):
             return f"{told} after {iterations} iterations: reduce the step, or raise miters."
         if iterations == 0:
             return (
-                f"{told} at the guess, before any iteration: check its inputs. A smaller step helps "
-                "only if they are too large."
+                f"{told} at the guess, before any iteration: check its inputs. A smaller step "
+                "helps only if they are too large."
             )
         return (
             f"{told} after {iterations} iterations: the iterations left the range in which the "

@@ -244,8 +244,8 @@ static void errors_are_kept_in_full(neml2_model *elasticity) {
 
 static void a_message_is_cut_between_characters(neml2_model *elasticity) {
   char whole[200], part[200];
-  CHECK_STATUS(NEML2_ERROR_NAME,
-               neml2_model_variable_find(&(int64_t){0}, elasticity, NEML2_INPUT, "\xce\xb5\xe2\x82\x99\xf0\x9d\x9c\x80"));
+  CHECK_STATUS(NEML2_ERROR_NAME, neml2_model_variable_find(&(int64_t){0}, elasticity, NEML2_INPUT,
+                                                           "\xce\xb5\xe2\x82\x99\xf0\x9d\x9c\x80"));
   CHECK_OK(neml2_error_message(whole, sizeof whole, NULL));
   const size_t begin = (size_t)(strchr(whole, '\xce') - whole), ends[] = {0, 0, 2, 2, 2, 5, 5, 5, 5, 9};
   for (size_t length = 0; length < sizeof ends / sizeof *ends; ++length) {

@@ -53,4 +53,8 @@ def test_a_plug_in_tells_how_to_build_kernels(steel: Path) -> None:
     assert after(str(raised.value), "neml2-capi build") == expected
     with pytest.raises(PluginError) as raised:
         _for_another(steel, "windows", needs_packages=True)
-    assert after(str(raised.value), "neml2-capi doctor")[:3] == [*expected[:1], "doctor", str(steel)]
+    assert after(str(raised.value), "neml2-capi doctor")[:3] == [
+        *expected[:1],
+        "doctor",
+        str(steel),
+    ]
