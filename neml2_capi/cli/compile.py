@@ -6,11 +6,14 @@ import contextlib
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import FrameType
 
 import click
 
@@ -250,16 +253,39 @@ def _compile(
     """Run neml2-compile, which names the folder where its files will be."""
     told = subprocess.PIPE if staging else None
     folders = [str(staging.folder), os.path.relpath(staging.folder)] if staging else []
-    with subprocess.Popen(command, env=environment, stdout=told, text=True) as compiler:
-        try:
-            for line in compiler.stdout or ():
-                for folder in folders:
-                    line = line.replace(folder, output_dir)
-                click.echo(line, nl=False)
-            return compiler.wait()
-        except BaseException:  # a signal to this process alone, or a pipe that nobody reads
+    compiler = None
+    try:
+        with _uninterrupted():
+            compiler = subprocess.Popen(command, env=environment, stdout=told, text=True)
+        for line in compiler.stdout or ():
+            for folder in folders:
+                line = line.replace(folder, output_dir)
+            click.echo(line, nl=False)
+        return compiler.wait()
+    except BaseException:  # a signal to this process alone, or a pipe that nobody reads
+        if compiler:
             _end(compiler)
-            raise
+        raise
+    finally:
+        if compiler and compiler.stdout:
+            compiler.stdout.close()
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """An interrupt waits for the end of a block, in which a process starts that it shall end."""
+    before = signal.getsignal(signal.SIGINT)
+    if not callable(before) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[FrameType | None] = []
+    signal.signal(signal.SIGINT, lambda _, frame: came.append(frame))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        before(signal.SIGINT, came[0])
 
 
 def _end(compiler: subprocess.Popen[str]) -> None:

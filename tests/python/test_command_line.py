@@ -11,11 +11,13 @@ import time
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import answer, command, error, findings
 from patience import PATIENCE
 
+from neml2_capi.cli.compile import _compile
 from neml2_capi.kernels import sites
 from neml2_capi.umat import draft
 
@@ -91,6 +93,26 @@ def test_an_interrupt_ends_the_compiler_too(tmp_path: Path, kernels: str, trap: 
         assert started.wait(PATIENCE) == 1
     with pytest.raises(ProcessLookupError):
         os.kill(int(number.read_text()), 0)
+
+
+def test_an_interrupt_ends_a_compiler_that_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[str]] = []
+
+    class Interrupted(subprocess.Popen):  # type: ignore[type-arg]
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            started.append(self)
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            _compile(["sleep", str(PATIENCE)], dict(os.environ), None, "")
+        assert started[0].poll() is not None
+    finally:
+        signal.signal(signal.SIGINT, before)
+        started[0].kill()
 
 
 @pytest.mark.full("it compiles a model")
