@@ -75,6 +75,7 @@ void FreeSolve::report(const FreeStrain& each) const {
   put(NEML2_REPORT_STATUS, each.status);
   put(NEML2_REPORT_ITERATIONS, each.iterations);
   put(NEML2_REPORT_RESIDUAL_NORM, each.norm);
+  put(NEML2_REPORT_RESCUE_SOLVES, each.rescues);
   put(NEML2_REPORT_SUGGESTED_CUT, each.status == NEML2_OK ? 1.0 : each.cut);
 }
 

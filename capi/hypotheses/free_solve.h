@@ -14,7 +14,7 @@ struct FreeStrain {
   std::int64_t point = 0;
   std::array<double, 5> now{}, step{};
   double residual = INFINITY;  // of the last one that was no worse
-  std::int32_t status = NEML2_OK, iterations = 0;
+  std::int32_t status = NEML2_OK, iterations = 0, rescues = 0;
   int cuts = 0;
   double norm = 0, cut = 1;
 };

@@ -88,6 +88,8 @@ bool Rounds<Scalar>::is_done(FreeStrain& each, std::size_t row, bool is_last) {
   each.iterations += *reinterpret_cast<const std::int32_t*>(arrays.report(NEML2_REPORT_ITERATIONS, row));
   each.norm = *reinterpret_cast<const double*>(arrays.report(NEML2_REPORT_RESIDUAL_NORM, row));
   each.cut = *reinterpret_cast<const double*>(arrays.report(NEML2_REPORT_SUGGESTED_CUT, row));
+  if (const char* solves = arrays.report(NEML2_REPORT_RESCUE_SOLVES, row))
+    each.rescues += *reinterpret_cast<const std::int32_t*>(solves);
   write_history(each, row);
   if (each.status > NEML2_NON_FINITE) {
     if (!is_last && cut_back(each)) return false;

@@ -76,6 +76,7 @@ class Table:
         self.constant = rows.shape[0] == 1
         #: A copy of the values, (steps or 1, *batch, *point shape).
         self.rows, self.steps = rows, steps
+        self._is_kept = False
 
     def at(self, step: int, fraction: float) -> Array:
         if self.constant:
@@ -91,7 +92,12 @@ class Table:
         return self.rows if self.constant else self.rows[step : step + count]
 
     def keep(self) -> None:
-        self.rows = self.rows.copy()
+        self._is_kept = True
+
+    def lent(self, shape: Shape, dtype: np.dtype[Any]) -> Array | None:
+        """The copy of its values, to be a record; None if it is to be kept, or does not fit."""
+        fits = (self.rows.shape, self.rows.dtype) == (shape, dtype)
+        return self.rows if fits and not self._is_kept else None
 
 
 class Function:
@@ -276,7 +282,7 @@ def typed(values: Array, label: Label, dtype: str, where: str = "") -> Array:
 def _copied(values: Array, label: Label, dtype: str) -> Array:
     """A copy of what typed() returns; parts of it are checked while the cache has them."""
     if values.ndim == 0:
-        return typed(values, label, dtype)
+        return np.array(typed(values, label, dtype))
     _check_type(values, label, dtype)
     array = new_rows(values.shape, np.dtype(dtype))
     rows = max(1, _BYTES * len(array) // max(1, array.nbytes))

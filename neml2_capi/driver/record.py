@@ -30,7 +30,10 @@ class Record:
         report: bool,
         forces: Mapping[str, Force],
     ) -> None:
-        """`names` are names of outputs or, if there is no such output, of inputs."""
+        """`names` are names of outputs or, if there is no such output, of inputs.
+
+        Those of `forces` are as they were prescribed; what a control finds is none of them.
+        """
         self._call, self.derivatives = call, derivatives
         self.substeps = np.zeros(steps, np.int64)
         #: The parts of the report that are recorded.
@@ -43,11 +46,9 @@ class Record:
         for name, value in self._current().items():
             like = (steps, *value.shape), value.dtype
             force = None if name in call.outputs else forces.get(name)
-            if isinstance(force, Table) and (force.rows.shape, force.rows.dtype) == like:
-                self.rows[name] = force.rows
-                continue
-            self.rows[name] = new_rows(*like)
-            if force:
+            rows = force.lent(*like) if isinstance(force, Table) else None
+            self.rows[name] = new_rows(*like) if rows is None else rows
+            if force and rows is None:
                 self.forces[name] = force
         if report:
             self.rows["report.iterations"] = np.zeros((steps, *call.batch), np.int32)

@@ -207,7 +207,8 @@ def drive(
     kinds = Kinds()
     for value in (*given, *replaced.values()):
         kinds.add_kind(value.kind, value.label)
-    names = _recorded(model, prescribed, record, controlled.input.name if controlled else "")
+    found = controlled.input.name if controlled else ""
+    names = _recorded(model, prescribed, record, found)
     batch, kept = common_batch(model, given, replaced), names
     history = gradients = None
     if asked is not None:
@@ -225,7 +226,8 @@ def drive(
         derivatives=derivatives,
         control=controlled,
     )
-    rows = Record(increment.call, kept, increment.recorded, clocked.steps, report, prescribed)
+    as_given = {name: force for name, force in prescribed.items() if name != found}
+    rows = Record(increment.call, kept, increment.recorded, clocked.steps, report, as_given)
     # Control finds strains step by step, and a capsule is of the points of one step.
     by_step = controlled or model.options["capsule"]
     pace = Pace(least_step)

@@ -300,7 +300,7 @@ class System:
         if values is None:
             return ffi.NULL
         array = np.asarray(values)
-        small = array.dtype.kind in "iub" and (np.abs(array) < 2**31).all()
+        small = array.dtype.kind in "iub" and ((array > -(2**31)) & (array < 2**31)).all()
         if not small or array.shape not in ((), (self.points,)):
             raise FatalError(
                 f"the {name} of accept() is one integer per point, {(self.points,)}, or one for "

@@ -329,6 +329,20 @@ def test_a_control_that_is_left_out_or_changed_is_refused(steel: Model, tmp_path
         drive(steel, TIMES, forces, checkpoint=file)
 
 
+def test_a_control_of_a_whole_tensor_goes_on(steel: Model, tmp_path: Path) -> None:
+    """The strains that it finds are not those that were given."""
+    file = tmp_path / "run.state"
+    strain = np.zeros_like(CYCLES)
+    strain[..., 0] = CYCLES[..., 0]
+    wanted = drive(steel, TIMES, {"strain": strain}, control={"stress": "uniaxial"})
+    drive(steel, TIMES[:4], {"strain": strain[:4]}, control={"stress": "uniaxial"}, checkpoint=file)
+    for _ in range(2):
+        again = drive(
+            steel, TIMES, {"strain": strain}, control={"stress": "uniaxial"}, checkpoint=file
+        )
+        equal(again, wanted)
+
+
 def test_forces_that_are_functions_are_compared_at_the_step_that_was_reached(
     steel: Model, tmp_path: Path
 ) -> None:

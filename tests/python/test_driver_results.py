@@ -80,6 +80,17 @@ def test_results_share_no_memory_with_what_is_given(model: Model) -> None:
     np.testing.assert_array_equal(results["strain"], STRAIN)
 
 
+def test_a_number_that_a_function_changes_meanwhile_is_as_it_was_given(model: Model) -> None:
+    number = np.array(1e-3)
+
+    def changes(t: float) -> float:
+        number[...] = t
+        return 0.0
+
+    results = drive(model, [0.0, 1.0, 2.0], {"strain": {"yy": number, "xx": changes}})
+    np.testing.assert_array_equal(results["strain"][:, 1], 1e-3)
+
+
 # ------------------------------------------------------------------------------------------------
 # torch
 # ------------------------------------------------------------------------------------------------

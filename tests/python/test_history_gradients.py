@@ -204,6 +204,21 @@ def test_other_laws(artifacts: Artifacts, name: str) -> None:
     agrees(run, {**parameters, **forces, **state}, list(model.outputs.names)[:2], 1e-5)
 
 
+def test_results_that_are_changed_leave_gradients_alone() -> None:
+    model, times, strain = (
+        Model(examples.path("chaboche")),
+        np.linspace(0, 1, 11),
+        np.zeros((11, 6)),
+    )
+    strain[:, 0] = np.linspace(0, 0.01, 11)
+    results = drive(model, times, {"strain": strain}, derivatives=["E"])
+    cotangent = {"stress": np.ones((11, 6))}
+    before = results.gradient(cotangent)["E"]
+    for name in ("strain", "stress", "t"):
+        results[name][...] *= 100
+    np.testing.assert_array_equal(results.gradient(cotangent)["E"], before)
+
+
 def test_memory_is_bounded_and_changes_nothing(steel: Model) -> None:
     def results() -> Results:
         return experiments.tension(

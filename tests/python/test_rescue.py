@@ -292,6 +292,20 @@ def test_a_history_rescues_what_its_steps_rescue() -> None:
     assert most > 0
 
 
+HYPOTHESES = {"tridimensional": 6, "plane_strain": 4, "uniaxial": 1}
+
+
+@pytest.mark.parametrize("hypothesis, components", HYPOTHESES.items())
+def test_solves_are_told_under_a_hypothesis(hypothesis: str, components: int) -> None:
+    model = Model(examples.path("chaboche"), hypothesis=hypothesis)
+    strain = 0.5 * np.eye(components)[:1]
+    for rescue in (0, 100, 0):
+        model.options["rescue"] = rescue
+        _, report = model.evaluate(model.state(1).inputs(strain=strain, t=1.0))
+        assert (report["status"][0] == 0) == (rescue > 0)
+        assert rescue == 0 or report["rescue_solves"][0] > 0
+
+
 @pytest.mark.parametrize("kernels", ["off", "auto"])
 def test_a_model_that_cuts_its_increments_does_so_first(artifacts: Artifacts, kernels: str) -> None:
     """What fails in substeps, too, is solved in one step."""
