@@ -45,9 +45,13 @@ class Increment:
         wanted: set[str],
         derivatives: Any,
         control: Control | None = None,
+        spreads: bool = False,
     ) -> None:
-        """`wanted` are the outputs that are asked for, beside those that become history."""
-        self.batch = batch
+        """`wanted` are the outputs that are asked for, beside those that become history.
+
+        Forces have the whole batch if it `spreads`: nothing else may tell it to the model.
+        """
+        self.batch, self._spreads = batch, spreads
         self._control = control
         if control:
             wanted = {*wanted, control.output.name}
@@ -165,6 +169,7 @@ class Increment:
         is_found = self._control is not None and self._control.input.name == variable.name
         varies = (
             is_found
+            or self._spreads
             or force.batch
             or any(
                 name.startswith(f"{variable.name}~") and value.batch

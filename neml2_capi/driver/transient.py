@@ -225,6 +225,7 @@ def drive(
         wanted={name for name in kept if name in model.outputs.index_of},
         derivatives=derivatives,
         control=controlled,
+        spreads=bool(clocked.batch) and time not in roles.forces,
     )
     as_given = {name: force for name, force in prescribed.items() if name != found}
     rows = Record(increment.call, kept, increment.recorded, clocked.steps, report, as_given)

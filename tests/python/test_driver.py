@@ -54,6 +54,16 @@ def test_viscoplasticity_over_a_cycle_agrees_with_the_oracle(viscoplastic: Model
     assert (results["substeps"][1:] == 1).all()
 
 
+def test_times_of_points_are_of_no_consequence_for_a_law_without_time(model: Model) -> None:
+    times = np.linspace(0, 1, 4)[:, None] * np.array([1.0, 2.0, 3.0])
+    strain = np.linspace(0, 1e-3, 24).reshape(4, 6)
+    results = drive(model, times, {"strain": strain})
+    assert results["t"].shape == (4, 3)
+    for point in range(3):
+        alone = drive(model, times[:, point], {"strain": strain})
+        np.testing.assert_array_equal(results["stress"][:, point], alone["stress"])
+
+
 def test_each_point_can_have_its_own_times(viscoplastic: Model) -> None:
     duration = np.array([0.1, 10.0, 1000.0])
     times = np.linspace(0.0, 1.0, 6)[:, np.newaxis] * duration
