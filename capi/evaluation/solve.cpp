@@ -137,6 +137,7 @@ void Solve::accept(const double* u, const std::int32_t* status, const std::int32
   blocks_.push_back(system.segment().differentiate(solution, chunk_));
   system.segment().finish(std::move(solution.unknowns), std::move(reports), chunk_);
   accepted_ = true;
+  judged_ |= status != nullptr;
 }
 
 Tally Solve::finish() {
@@ -155,6 +156,7 @@ Tally Solve::finish() {
   clear_sums(routes_->model(), bindings_);
   route_.write(chunk_, bindings_, derived);
   tally.solved_by_caller = true;
+  tally.judged_by_caller = judged_;
   tally.add(chunk_.reports.status, chunk_.reports.iterations, chunk_.reports.residual_norm, 0);
   tally.note(chunk_.non_finite);
   tally.exceeded = exceeded_;

@@ -45,6 +45,7 @@ class Solve {
   std::size_t unknowns_ = 0;      // of the implicit segments before the current one
   std::optional<FlatSystem> system_;
   bool accepted_ = false;
+  bool judged_ = false;        // by statuses of the caller
   Vector<Exceeded> exceeded_;  // bounds
   Vector<BoundsCheck::Bad> bad_;
 };

@@ -19,8 +19,9 @@ struct Tally : Counts {
   std::int64_t reason_at = 0;
   std::int32_t cause = NEML2_CAUSE_NONE;  // of the same
   bool solved_by_caller = false;
-  bool rescue_failed = false;  // at a point, so that its solve did
-  Vector<Exceeded> exceeded;   // bounds, whether or not points failed for them
+  bool judged_by_caller = false;  // whose solver gave statuses, too
+  bool rescue_failed = false;     // at a point, so that its solve did
+  Vector<Exceeded> exceeded;      // bounds, whether or not points failed for them
   // Errors of several devices, in the order of their points.
   std::vector<Error> parts;
 

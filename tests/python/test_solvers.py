@@ -250,6 +250,7 @@ def test_what_a_solver_says_is_in_the_report(viscoplastic: Model) -> None:
 
     with pytest.raises(ConvergenceError) as caught:
         viscoplastic.forward(viscoplastic_inputs(0.01), solver=gives_up)
+    assert "which your solver gave up: reduce the step" in str(caught.value)
     np.testing.assert_array_equal(caught.value.report["status"], [OK, NOT_CONVERGED, OK])
     np.testing.assert_array_equal(caught.value.report["iterations"], [3, 4, 5])
     np.testing.assert_array_equal(caught.value.unknowns["stress"][1], np.zeros(6))
