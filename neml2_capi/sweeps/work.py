@@ -108,7 +108,8 @@ def model_driven(run: Run) -> Model | None:
 
 def _alone(run: Run, values: Set) -> Outcome:
     try:
-        return _arrays(run(parameters=values))
+        # A run may write to what it is given.
+        return _arrays(run(parameters={name: value.copy() for name, value in values.items()}))
     except Exception as error:
         return _failure(error)
 
@@ -187,7 +188,8 @@ def _arrays(returned: object) -> Arrays:
 
 
 def _array(name: str, value: Any) -> Array:
-    array = np.asarray(Tensor(value) if hasattr(value, "__dlpack__") else value)
+    # A copy: the next set may overwrite what the run returned.
+    array = np.array(Tensor(value) if hasattr(value, "__dlpack__") else value)
     if array.dtype.hasobject:
         raise FatalError(
             f"the run returned {name!r} as a {type(value).__name__}; expected an array, or numbers",

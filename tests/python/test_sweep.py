@@ -116,6 +116,33 @@ def test_the_sets_are_those_of_the_call_even_if_its_arrays_change() -> None:
     assert sweep(spoil, {"a": column})["a"].tolist() == [0.0, 1.0, 2.0]
 
 
+@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize("executor", [None, partial(ThreadPoolExecutor, 1)])
+def test_an_array_that_a_run_returns_again_and_again_has_each_sets_values(
+    executor: Any, batch: int
+) -> None:
+    kept = np.zeros(2)
+
+    def run(parameters: Sets) -> Sets:
+        kept[...] = parameters["a"]
+        return {"kept": kept}
+
+    found = sweep(run, {"a": [1.0, 2.0, 3.0]}, executor, batch=batch)["kept"]
+    np.testing.assert_array_equal(found, [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
+
+
+@pytest.mark.parametrize("executor", [None, partial(ThreadPoolExecutor, 1)])
+def test_a_run_may_write_to_its_parameters(executor: Any) -> None:
+    def run(parameters: Sets) -> Sets:
+        parameters["a"][...] *= 10.0
+        return {"a": parameters["a"]}
+
+    sets = np.arange(1.0, 5.0).reshape(2, 2)
+    results = sweep(run, {"a": sets}, executor)
+    np.testing.assert_array_equal(results["a"], 10.0 * sets)
+    np.testing.assert_array_equal(results.parameters["a"], sets)
+
+
 def test_results_of_several_shapes_are_read_one_by_one(tmp_path: Path) -> None:
     def grow(parameters: Sets) -> dict[str, Any]:
         return {"row": np.arange(parameters["n"])}
