@@ -14,7 +14,7 @@ from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
 from neml2_capi.sweeps.executors import Workers
 from neml2_capi.sweeps.sets import Sets
-from neml2_capi.sweeps.work import Failure, Outcome, Work, evaluate
+from neml2_capi.sweeps.work import INTERRUPTS, Failure, Outcome, Work, evaluate, text_of
 
 #: How often in a row an executor may break without a result.
 _BREAKS = 10
@@ -112,7 +112,9 @@ class Dispatch:
                 lib.NEML2_ERROR_ARGUMENT,
                 "executor",
             ) from error
-        except Exception as error:
+        except INTERRUPTS:
+            raise
+        except BaseException as error:
             return self._lost(task, error, alone)
         self._breaks, self._works = 0, True
         if isinstance(outcomes, Failure):
@@ -128,7 +130,7 @@ class Dispatch:
         if isinstance(error, BrokenExecutor):
             self._broken = error
         losses = task.losses + 1
-        told = f"{type(error).__name__}: {error}"
+        told = f"{type(error).__name__}: {text_of(error)}"
         _log.info("a worker was lost with %s, for the %d. time: %s", _named(task), losses, told)
         if len(task.items) > 1:
             # Each gets a try of its own, at least.

@@ -27,6 +27,8 @@ ITEMS = "__items__"
 # Runs that a worker keeps open, for sweeps that share an executor.
 _KEPT = 8
 _opening = locks.new()
+#: What ends a sweep; another exception of a run is a failure of its set, SystemExit too.
+INTERRUPTS = (KeyboardInterrupt, GeneratorExit)
 
 
 class Failure(NamedTuple):
@@ -92,7 +94,9 @@ def evaluate(work: Work, sets: Sequence[Set]) -> list[Outcome] | Failure:
     """What becomes of each set; a Failure if the run cannot be opened here."""
     try:
         run = work.open()
-    except Exception as error:
+    except INTERRUPTS:
+        raise
+    except BaseException as error:
         return _failure(error)
     return _together(run, sets) or [_alone(run, values) for values in sets]
 
@@ -110,7 +114,9 @@ def _alone(run: Run, values: Set) -> Outcome:
     try:
         # A run may write to what it is given.
         return _arrays(run(parameters={name: value.copy() for name, value in values.items()}))
-    except Exception as error:
+    except INTERRUPTS:
+        raise
+    except BaseException as error:
         return _failure(error)
 
 
@@ -154,7 +160,9 @@ def _halved(run: Run, sets: Sequence[Set], first: Arrays, axes: int) -> list[Out
         columns[name] = column.reshape(len(sets), *[1] * axes, *column.shape[1:])
     try:
         arrays = _arrays(run(parameters=columns, least_step=1.0))
-    except Exception:
+    except INTERRUPTS:
+        raise
+    except BaseException:
         half = len(sets) // 2
         return [
             outcome
@@ -199,5 +207,13 @@ def _array(name: str, value: Any) -> Array:
     return array
 
 
-def _failure(error: Exception) -> Failure:
-    return Failure(type(error).__name__, str(error), traceback.format_exc())
+def _failure(error: BaseException) -> Failure:
+    return Failure(type(error).__name__, text_of(error), traceback.format_exc())
+
+
+def text_of(error: BaseException) -> str:
+    """The text of an exception, though it may have none."""
+    try:
+        return str(error)
+    except Exception as why:
+        return f"its text cannot be had: {type(why).__name__}"

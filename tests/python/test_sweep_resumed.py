@@ -104,6 +104,30 @@ def test_a_run_that_returns_something_else_fails(returned: Any, message: str) ->
         results["a"]
 
 
+class Untold(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+def exits(parameters: Sets) -> Sets:
+    if parameters["a"] == 3:
+        sys.exit("enough")
+    if parameters["a"] == 4:
+        raise Untold
+    return sums(parameters)
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize("executor", [None, partial(ThreadPoolExecutor, 2), processes])
+def test_a_set_whose_run_exits_or_raises_without_a_text_is_a_failure_like_others(
+    executor: Any, batch: int
+) -> None:
+    results = sweep(exits, SUMS, executor, batch=batch)
+    assert list(results.failures) == [3, 4] and results.done.sum() == 18
+    assert results.failures[3][:2] == ("SystemExit", "enough")
+    assert results.failures[4][:2] == ("Untold", "its text cannot be had: ValueError")
+
+
 # ------------------------------------------------------------------------------------------------
 # Interruption
 # ------------------------------------------------------------------------------------------------
