@@ -96,11 +96,19 @@ class Workers:
 
 def _terminate(executor: Any) -> None:
     """End a pool's processes: it would finish what it has begun, and what waits in its pipe."""
+    results = getattr(executor, "_result_queue", None)
+    # Its thread tells all futures, and dies at one that was cancelled, before it closes its pipes.
+    for item in list((getattr(executor, "_pending_work_items", None) or {}).values()):
+        if item.future.cancelled():
+            item.future = Future()
     if hasattr(executor, "terminate_workers"):  # CPython 3.14
         executor.terminate_workers()
     else:
         for process in list((getattr(executor, "_processes", None) or {}).values()):
             process.terminate()
+    # The pool waits for the rest of a result that a process was sending, unless the pipe is closed.
+    if (writer := getattr(results, "_writer", None)) is not None:
+        writer.close()
 
 
 class Here(Executor):

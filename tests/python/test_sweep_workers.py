@@ -5,16 +5,20 @@ from __future__ import annotations
 import multiprocessing
 import os
 import shutil
+import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from patience import PATIENCE
 from states import Artifacts
 from sweeping import (
     SUMS,
@@ -215,6 +219,56 @@ def test_an_executor_whose_workers_never_come_back_ends_the_sweep() -> None:
 
     with pytest.raises(FatalError, match="the executor broke"):
         sweep(sums, {"a": np.arange(200.0), "b": np.ones(200)}, broken)
+
+
+@pytest.mark.parametrize("large", ["results", "parameters"])
+def test_an_interrupt_ends_processes_though_their_pipes_are_full(
+    tmp_path: Path, large: str
+) -> None:
+    script = """if True:
+        import os, signal, sys, threading
+        from concurrent.futures import ProcessPoolExecutor
+        from functools import partial
+        import numpy as np
+        from neml2_capi import sweep
+
+        def written():
+            with open("/proc/self/io") as counters:
+                return int(counters.read().split("wchar: ")[1].split()[0])
+
+        def interrupt(after):
+            while written() < after:
+                pass
+            os.kill(os.getppid(), signal.SIGINT)
+
+        def run(parameters):
+            large = sys.argv[1] == "results"
+            if parameters["a"][0] == 2:
+                after = written() + 1 if large else 0  # the length of a message is written first
+                threading.Thread(target=interrupt, args=[after], daemon=True).start()
+            return {"x": np.zeros(10_000_000 if large else 1)}
+
+        if __name__ == "__main__":
+            length = 1 if sys.argv[1] == "results" else 200_000
+            sets = np.repeat(np.arange(8.0)[:, np.newaxis], length, axis=1)
+            sweep(run, {"a": sets}, partial(ProcessPoolExecutor, 1))
+    """
+    (tmp_path / "script.py").write_text(script)
+    with subprocess.Popen(
+        [sys.executable, tmp_path / "script.py", large],
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell has its background jobs ignore SIGINT.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+        start_new_session=True,
+    ) as process:
+        try:
+            _, errors = process.communicate(timeout=PATIENCE)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode != 0 and errors.rstrip().endswith("KeyboardInterrupt")
+    assert "InvalidStateError" not in errors
 
 
 class Losing(Executor):
