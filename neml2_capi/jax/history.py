@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import wraps
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neml2_capi._ffi.interrupt import raise_later
 from neml2_capi._ffi.labels import common_batch, listed
 from neml2_capi.driver.given import parameter_values
 from neml2_capi.jax._operation import Arrays
@@ -62,10 +64,12 @@ def driven(run: Callable[..., Any], outputs: Iterable[str]) -> Callable[[Arrays]
         batch = common_batch(((each.label, each.batch) for each in found), first._batch)
         shapes = [jax.ShapeDtypeStruct(first._shape_of(name, batch), dtype) for name in names]
 
+        @_interruptible
         def forward(*arrays: Any) -> tuple[Any, ...]:
             results = run(parameters=given(known, arrays))
             return tuple(np.asarray(results[name], float) for name in names)
 
+        @_interruptible
         def backward(arrays: Any, weights: Any) -> tuple[Any, ...]:
             results = run(parameters=given(known, arrays), derivatives=list(known))
             follow = results._gradients.outputs  # other results do not depend on parameters
@@ -88,5 +92,21 @@ def driven(run: Callable[..., Any], outputs: Iterable[str]) -> Callable[[Arrays]
 
         history.defvjp(kept, pulled_back)
         return dict(zip(names, history(*values), strict=True))
+
+    return called
+
+
+def _interruptible(callback: Callable[..., Any]) -> Callable[..., Any]:
+    """A callback of jax that loses no KeyboardInterrupt."""
+
+    @wraps(callback)
+    def called(*arguments: Any) -> Any:
+        try:
+            return callback(*arguments)
+        except Exception:
+            raise
+        except BaseException as error:
+            raise_later(error)
+            raise
 
     return called

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -464,3 +469,45 @@ def test_a_history_refuses_names_and_shapes_before_it_is_driven() -> None:
         driven(partial(drive, steel, times, {"strain": strain}), ["stres"])({"E": 2e5})
     with pytest.raises(jax.errors.JaxRuntimeError, match="parameter 'E' is nan; expected finite"):
         jax.block_until_ready(history({"E": np.nan}))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_ctrl_c_during_an_evaluation_is_raised(compiled: bool) -> None:
+    model = Model(examples.path("chaboche"))
+    one = model.state().inputs(strain=[6e-3, -3e-3, -3e-3, 0.0, 0.0, 0.0], t=1.0)
+    few, many = (
+        {**one, "strain": np.broadcast_to(one["strain"], (count, 6))} for count in (1, 4_000_000)
+    )
+    function = Function(model)
+    evaluate = jax.jit(function) if compiled else function
+    stress = evaluate(few)["stress"]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT]).start()
+        with pytest.raises(KeyboardInterrupt):
+            until_interrupted(lambda: jax.block_until_ready(evaluate(many)))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    np.testing.assert_array_equal(evaluate(few)["stress"], stress)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_ctrl_c_during_a_history_is_raised(elasticity: Model, compiled: bool) -> None:
+    def run(parameters: Any = None) -> Any:
+        if parameters is not None:
+            raise KeyboardInterrupt
+        return experiments.tension(elasticity, [0.0, 1.0], 0.01)
+
+    history = driven(run, ["stress"])
+    evaluate = jax.jit(history) if compiled else history
+    with pytest.raises(KeyboardInterrupt):
+        until_interrupted(lambda: jax.block_until_ready(evaluate({E: 70e3})))
+
+
+def until_interrupted(evaluate: Callable[[], Any]) -> None:
+    """Evaluate, and go on after an error of jax: KeyboardInterrupt is raised a moment later."""
+    with suppress(jax.errors.JaxRuntimeError, ValueError):
+        evaluate()
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        pass
