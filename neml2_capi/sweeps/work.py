@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import pickle
+import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
@@ -27,7 +29,7 @@ ITEMS = "__items__"
 # Runs that a worker keeps open, for sweeps that share an executor.
 _KEPT = 8
 _opening = locks.new()
-#: What ends a sweep; another exception of a run is a failure of its set, SystemExit too.
+#: What ends a sweep, whoever raises it.
 INTERRUPTS = (KeyboardInterrupt, GeneratorExit)
 
 
@@ -94,9 +96,9 @@ def evaluate(work: Work, sets: Sequence[Set]) -> list[Outcome] | Failure:
     """What becomes of each set; a Failure if the run cannot be opened here."""
     try:
         run = work.open()
-    except INTERRUPTS:
-        raise
     except BaseException as error:
+        if _ends_sweep(error):
+            raise
         return _failure(error)
     return _together(run, sets) or [_alone(run, values) for values in sets]
 
@@ -114,9 +116,9 @@ def _alone(run: Run, values: Set) -> Outcome:
     try:
         # A run may write to what it is given.
         return _arrays(run(parameters={name: value.copy() for name, value in values.items()}))
-    except INTERRUPTS:
-        raise
     except BaseException as error:
+        if _ends_sweep(error):
+            raise
         return _failure(error)
 
 
@@ -160,9 +162,9 @@ def _halved(run: Run, sets: Sequence[Set], first: Arrays, axes: int) -> list[Out
         columns[name] = column.reshape(len(sets), *[1] * axes, *column.shape[1:])
     try:
         arrays = _arrays(run(parameters=columns, least_step=1.0))
-    except INTERRUPTS:
-        raise
-    except BaseException:
+    except BaseException as error:
+        if _ends_sweep(error):
+            raise
         half = len(sets) // 2
         return [
             outcome
@@ -205,6 +207,16 @@ def _array(name: str, value: Any) -> Array:
             name,
         )
     return array
+
+
+def _ends_sweep(error: BaseException) -> bool:
+    """Whether what a run raised is no failure of its set.
+
+    The exit of the process may be asked for by a handler of a signal, such as SIGTERM.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    exits = main and multiprocessing.parent_process() is None and isinstance(error, SystemExit)
+    return exits or isinstance(error, INTERRUPTS)
 
 
 def _failure(error: BaseException) -> Failure:

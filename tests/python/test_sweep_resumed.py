@@ -118,7 +118,7 @@ def exits(parameters: Sets) -> Sets:
 
 
 @pytest.mark.parametrize("batch", [1, 4])
-@pytest.mark.parametrize("executor", [None, partial(ThreadPoolExecutor, 2), processes])
+@pytest.mark.parametrize("executor", [partial(ThreadPoolExecutor, 2), processes])
 def test_a_set_whose_run_exits_or_raises_without_a_text_is_a_failure_like_others(
     executor: Any, batch: int
 ) -> None:
@@ -126,6 +126,14 @@ def test_a_set_whose_run_exits_or_raises_without_a_text_is_a_failure_like_others
     assert list(results.failures) == [3, 4] and results.done.sum() == 18
     assert results.failures[3][:2] == ("SystemExit", "enough")
     assert results.failures[4][:2] == ("Untold", "its text cannot be had: ValueError")
+
+
+def test_an_exit_in_this_thread_ends_the_sweep(tmp_path: Path) -> None:
+    """A handler of SIGTERM may have called it."""
+    with pytest.raises(SystemExit, match="enough"):
+        sweep(exits, SUMS, directory=tmp_path / "sweep")
+    results = sweep(exits, {"a": np.array([4.0]), "b": np.array([0.5])})
+    assert results.failures[0][:2] == ("Untold", "its text cannot be had: ValueError")
 
 
 # ------------------------------------------------------------------------------------------------
