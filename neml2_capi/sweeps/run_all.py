@@ -61,7 +61,8 @@ def sweep(
     A set whose run raises is a failure, `results.failures[17].message`, and no other set is
     concerned. A pool of processes breaks with a worker, and takes the sets of the others with it,
     and Dask blames all that waited for it: these are tried again, at last alone, so that only what
-    kills its worker fails. What is done is kept when the call is interrupted, or raises.
+    kills its worker fails. What is done is kept when the call is interrupted, or raises; without
+    an executor `sys.exit()`, which a handler of a signal may have called, ends it, too.
 
     Parameters
     ----------
