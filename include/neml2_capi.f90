@@ -169,7 +169,7 @@ module neml2_capi_internal
     integer(int64) :: outputs = 0 ! of a solve with tensors, how many it gives
   end type shared_handle
 
-  ! What all objects have in common: they refer to a handle, and the last one frees it. Compilers copy objects bit by bit,
+  ! An object refers to a handle, and the last one that does frees it. Compilers copy objects bit by bit,
   ! and gfortran leaves private ones of OpenMP unset. So a handle counts only if the mark fits, and a reference is given
   ! back only at the place that it was counted at: none is given back twice, and one that was moved bit by bit, as a copy
   ! that is written over its original, never. valgrind tells of the unset mark that is read.

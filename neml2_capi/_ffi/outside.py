@@ -60,9 +60,7 @@ def written(
     FatalError
         The path is inside this package, or the system refuses, with its reason.
     """
-    require_outside(path)
-    place, given = Path(os.path.realpath(path)), Path(os.fsdecode(path))
-    part = _part_of(place)
+    given, place, part = _places(path)
     try:
         if _is_kept(given):
             content = io.BytesIO()
@@ -91,8 +89,7 @@ def require_writable(path: str | os.PathLike[str], what: str = "the file") -> No
     FatalError
         The path is inside this package, or the system refuses, with its reason.
     """
-    require_outside(path)
-    place, given = Path(os.path.realpath(path)), Path(os.fsdecode(path))
+    given, _, part = _places(path)
     try:
         if given.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -100,16 +97,18 @@ def require_writable(path: str | os.PathLike[str], what: str = "the file") -> No
             if not os.access(given, os.W_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             return
-        part = _part_of(place)
         part.open("wb").close()
         part.unlink()
     except OSError as error:
         raise _refused(path, what, error) from error
 
 
-def _part_of(place: Path) -> Path:
-    """Where a file is written until it is whole."""
-    return place.with_name(f".neml2-{os.getpid()}-{threading.get_ident()}.part")
+def _places(path: str | os.PathLike[str]) -> tuple[Path, Path, Path]:
+    """A path outside this package, where its links lead, and a file for what is not yet whole."""
+    require_outside(path)
+    place = Path(os.path.realpath(path))
+    part = place.with_name(f".neml2-{os.getpid()}-{threading.get_ident()}.part")
+    return Path(os.fsdecode(path)), place, part
 
 
 def _is_kept(given: Path) -> bool:

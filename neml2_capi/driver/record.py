@@ -32,7 +32,7 @@ class Record:
     ) -> None:
         """`names` are names of outputs or, if there is no such output, of inputs.
 
-        Those of `forces` are as they were prescribed; what a control finds is none of them.
+        `forces` are prescribed; a force that a control changes is not among them.
         """
         self._call, self.derivatives = call, derivatives
         self.substeps = np.zeros(steps, np.int64)

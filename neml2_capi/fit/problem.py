@@ -319,7 +319,7 @@ class Problem:
         return found, parts
 
     def _spread(self, moved: Array) -> tuple[float, float]:
-        """Of spread(): both numbers are `freedom` without priors and shared measured values."""
+        """The numbers of spread(): `freedom` both, without priors and shared measured values."""
         jacobian, count = self.jacobian(moved), sum(self._sizes)
         return spread(jacobian[:count], jacobian[count:], self._sources(moved))
 

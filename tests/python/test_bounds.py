@@ -181,7 +181,7 @@ def test_physical_bounds_fail_whatever_the_option(make: Callable[..., Model]) ->
 def test_points_beyond_physical_bounds_are_not_told_to_be_evaluated(
     make: Callable[..., Model], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Of those that are beyond other bounds, too, one point was evaluated."""
+    """Three points are beyond the bounds of validity, and one of them was evaluated."""
     model = make(bounds={"strain": (-0.01, 0.01)}, physical=FIVE_PERCENT)
     strain = np.zeros((4, 6))
     strain[1:, 0] = 0.07, 0.03, 0.06

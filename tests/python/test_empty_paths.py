@@ -34,5 +34,5 @@ def test_an_empty_path_is_told(name: str, tmp_path: Any, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("words", ["inspect ''", "header '' -o law.hpp", "umat law --output ''"])
 def test_the_command_line_tells_it_too(words: str) -> None:
-    """Of a variable of a shell that is not set, for example."""
+    """A variable of a shell that is not set gives one, for example."""
     assert "the path is empty" in error(*(word.strip("'") for word in words.split()))
