@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future
 from pickle import PickleError
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from neml2_capi._ffi.errors import FatalError
@@ -18,6 +18,8 @@ from neml2_capi.sweeps.work import INTERRUPTS, Failure, Outcome, Work, evaluate,
 
 #: How often in a row an executor may break without a result.
 _BREAKS = 10
+#: Seconds without a result after which one looks for processes that died.
+_PATIENCE = 5.0
 _log = logging.getLogger("neml2_capi.sweep")
 
 
@@ -60,7 +62,7 @@ class Dispatch:
         """What became of items, by their numbers, as it comes."""
         try:
             while self._submit():
-                yield self._outcomes(self._ended.get())
+                yield self._outcomes(self._any())
         finally:
             for future in self._flying:
                 future.cancel()
@@ -71,6 +73,14 @@ class Dispatch:
             future = self._ended.get()
             if not future.cancelled() and future.exception() is None:
                 yield self._outcomes(future)
+
+    def _any(self) -> Future[Any]:
+        """Wait for a task."""
+        while True:
+            try:
+                return self._ended.get(timeout=_PATIENCE)
+            except Empty:
+                self._workers.tend()
 
     def _submit(self) -> bool:
         """Hand out as much as there is room for; False if nothing is left."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from neml2_capi._ffi.errors import FatalError
@@ -56,10 +58,25 @@ class Workers:
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         future: Future[Any] = self._executor.submit(function, *arguments)
+        if not hasattr(future, "add_done_callback"):
+            raise FatalError(
+                f"submit() of the executor returned a {type(future).__name__}; expected a future "
+                "of concurrent.futures, with add_done_callback() and result()",
+                lib.NEML2_ERROR_ARGUMENT,
+                "executor",
+            )
         return future
 
+    def tend(self) -> None:
+        """End a pool that waits for the rest of a result, though its process died."""
+        processes = (getattr(self._executor, "_processes", None) or {}).values()
+        if any(process.exitcode for process in list(processes)):
+            _terminate(self._executor)
+
     def renew(self) -> bool:
-        """Make another executor; False if this one was given as it is."""
+        """Make another executor instead of a broken one; False if that was given as it is."""
+        # It cannot be shut down before.
+        _stop_sending(self._executor)
         if self._make is None:
             return False
         self.close()
@@ -97,6 +114,7 @@ class Workers:
 def _terminate(executor: Any) -> None:
     """End a pool's processes: it would finish what it has begun, and what waits in its pipe."""
     results = getattr(executor, "_result_queue", None)
+    _stop_sending(executor)
     # Its thread tells all futures, and dies at one that was cancelled, before it closes its pipes.
     for item in list((getattr(executor, "_pending_work_items", None) or {}).values()):
         if item.future.cancelled():
@@ -109,6 +127,15 @@ def _terminate(executor: Any) -> None:
     # The pool waits for the rest of a result that a process was sending, unless the pipe is closed.
     if (writer := getattr(results, "_writer", None)) is not None:
         writer.close()
+
+
+def _stop_sending(executor: Any) -> None:
+    """End a pool's thread that sends tasks which no process takes any more."""
+    # https://github.com/python/cpython/issues/94777: from CPython 3.11.5 on, a pool does that.
+    tasks = getattr(executor, "_call_queue", None)
+    if sys.version_info < (3, 11, 5) and (reader := getattr(tasks, "_reader", None)) is not None:
+        with suppress(OSError):  # its thread closes it at its end
+            reader.close()
 
 
 class Here(Executor):

@@ -12,6 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,35 @@ def deadly(
         (Path(graves) / str(deaths)).touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return run(parameters=parameters)
+
+
+def written() -> int:
+    """The bytes that this process wrote."""
+    return int(Path("/proc/self/io").read_text().split("wchar: ")[1].split()[0])
+
+
+def large_and_deadly(graves: str, parameters: Sets) -> dict[str, Any]:
+    """Large results; the first process that returns those of set 2 dies while it sends them."""
+    grave = Path(graves) / "2"
+    if parameters["a"][0] == 2 and not grave.exists():
+        grave.touch()
+        length = written() + 1  # the length of a message is written first
+
+        def die() -> None:
+            while written() < length:
+                pass
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        Thread(target=die, daemon=True).start()
+    return {"x": np.full(10_000_000, parameters["a"][0])}
+
+
+def deadly_once(graves: str, parameters: Sets) -> dict[str, Any]:
+    """Set 2 kills its process when it is run first."""
+    if parameters["a"][0] == 2 and not called(Path(graves)):
+        (Path(graves) / "2").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"x": parameters["a"][0]}
 
 
 def gated(artifact: Path, gate: Path) -> Run:

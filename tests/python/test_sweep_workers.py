@@ -26,9 +26,11 @@ from sweeping import (
     Sets,
     called,
     deadly,
+    deadly_once,
     equal,
     few,
     in_order,
+    large_and_deadly,
     processes,
     run_of,
     sums,
@@ -219,6 +221,30 @@ def test_an_executor_whose_workers_never_come_back_ends_the_sweep() -> None:
 
     with pytest.raises(FatalError, match="the executor broke"):
         sweep(sums, {"a": np.arange(200.0), "b": np.ones(200)}, broken)
+
+
+@pytest.mark.full("large results")
+def test_a_worker_killed_while_it_sends_costs_its_set_a_retry(calls: Path) -> None:
+    sets = {"a": np.repeat(np.arange(4.0)[:, np.newaxis], 2, axis=1)}
+    results = sweep(partial(large_and_deadly, str(calls)), sets, processes)
+    assert called(calls) == [2] and not results.failures
+    np.testing.assert_array_equal(results["x"][:, -1], sets["a"][:, 0])
+
+
+def test_a_worker_killed_while_it_is_sent_parameters_costs_a_retry(calls: Path) -> None:
+    sets = {"a": np.repeat(np.arange(8.0)[:, np.newaxis], 200_000, axis=1)}
+    results = sweep(partial(deadly_once, str(calls)), sets, partial(ProcessPoolExecutor, 1))
+    np.testing.assert_array_equal(results["x"], sets["a"][:, 0])
+
+
+class NoFutures(Executor):
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        return fn(*args, **kwargs)
+
+
+def test_an_executor_that_returns_no_futures_is_refused() -> None:
+    with pytest.raises(FatalError, match=r"submit\(\) of the executor returned a list; expected a future"):
+        sweep(sums, SUMS, NoFutures())
 
 
 @pytest.mark.parametrize("large", ["results", "parameters"])
