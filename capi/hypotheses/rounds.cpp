@@ -16,7 +16,8 @@ namespace neml2_capi::model {
 namespace {
 
 // A point is solved when the stresses that are to vanish are that small beside all stresses, or the next correction
-// beside all strains; and when they go down no more, if they are below what the solve of the law leaves.
+// beside all strains; and when they go down no more, if they are below what the solve of the law leaves. A small
+// correction of a stiff law leaves large stresses: it counts only if no part of the last one made them less.
 constexpr double tight = 1e-10;
 template <class Scalar>
 constexpr double loose = sizeof(Scalar) == sizeof(double) ? 1e-7 : 1e-5;
@@ -112,10 +113,10 @@ bool Rounds<Scalar>::correct(FreeStrain& each, std::size_t row, bool is_last) {
     for (std::size_t j = 0; j < s_.free.size(); ++j) step[i] -= inverse(i, j) * static_cast<double>(stress[s_.free[j]]);
     correction = larger(correction, std::fabs(step[i]));
   }
-  const auto is_below = [&](double tolerance) {
-    return residual <= tolerance * stresses || (inverse.exists() && correction <= tolerance * strains);
-  };
-  if (is_below(tight) || (residual >= 0.5 * each.residual && is_below(loose<Scalar>)))
+  const auto vanish = [&](double tolerance) { return residual <= tolerance * stresses; };
+  const auto is_corrected = [&](double tolerance) { return inverse.exists() && correction <= tolerance * strains; };
+  if (vanish(tight) || is_corrected(tight) || (residual >= 0.5 * each.residual && vanish(loose<Scalar>)) ||
+      (each.cuts == most_cuts && is_corrected(loose<Scalar>)))
     return accept(each, row, &inverse);
   if (each.status == NEML2_NON_FINITE || !std::isfinite(residual)) {
     each.status = NEML2_NON_FINITE;
