@@ -44,6 +44,15 @@ std::string plain(std::string text) {
   return text;
 }
 
+// Returns a text as a word of a shell.
+std::string word_of(const std::string& text) {
+  const auto is_plain = [](unsigned char c) { return std::isalnum(c) || std::strchr("./-_+,:@%=", c); };
+  if (std::all_of(text.begin(), text.end(), is_plain)) return text;
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
 std::string hexadecimal(std::uint32_t value) {
   char text[9];
   std::snprintf(text, sizeof text, "%08x", value);
@@ -234,7 +243,7 @@ void Capsule::write(std::int32_t status, const std::string& message, const std::
                                             platform::host_name(), "-", platform::process_id(), "-", number, ".npz"));
   file.write(path);
   log::write(log::Channel::model, log::Level::warning, "the failed call was written to ", path.string(),
-             "; rerun it with: neml2-capi replay ", path.string(),
+             "; rerun it with: neml2-capi replay ", word_of(path.string()),
              model_.metadata().content ? " --artifact ARTIFACT, the folder of what was opened in memory" : "",
              number == most_files ? ". It is the last that this process writes there." : "");
 }

@@ -6,6 +6,7 @@ import json
 import logging
 import multiprocessing
 import os
+import shlex
 import shutil
 import sys
 import zipfile
@@ -286,10 +287,13 @@ def test_a_folder_that_cannot_be_written_is_told_to_the_log(
 def test_the_log_tells_where_a_capsule_is(
     model: Model, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    folder = folder.parent / "a user's capsules"
+    model.options["capsule"] = folder
     with caplog.at_level(logging.WARNING, "neml2_capi"):
         fail(model, step(model))
     (text,) = [r.getMessage() for r in caplog.records if "neml2-capi replay" in r.getMessage()]
-    assert str(only(folder)) in text
+    words = shlex.split(text.partition("rerun it with: ")[2])
+    assert words == ["neml2-capi", "replay", str(only(folder))]
 
 
 @pytest.mark.parametrize("language", ["c", "f90", "py"])
