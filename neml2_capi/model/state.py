@@ -164,6 +164,12 @@ class State:
         other.__dict__.update(self.__dict__)
         return other
 
+    def __setstate__(self, attributes: dict[str, Any]) -> None:
+        """Pickles and deep copies of arrays can be written; a state's cannot."""
+        self.__dict__.update(attributes)
+        self._absent = {name: _frozen(value) for name, value in self._absent.items()}
+        self._values = {name: _frozen(value) for name, value in self._values.items()}
+
     def __getitem__(self, name: str) -> Any:
         """A value at the end of the last step: "stress", or "stress~1" for one that is older."""
         name, _, age = str(name).partition("~")

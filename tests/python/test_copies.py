@@ -62,6 +62,18 @@ def test_a_copy_opens_the_artifact_again_with_options_and_parameters(
     assert not other.closed
 
 
+def test_arrays_of_a_copied_state_are_never_written(
+    artifacts: Artifacts, duplicate: Callable[[Any], Any]
+) -> None:
+    state = Model(artifacts["combined_hardening"]).state(2, {"stress": 7.0})
+    other = duplicate(state)
+    with pytest.raises(ValueError, match="read-only"):
+        other["stress"][...] = 1.0
+    inputs = other.inputs(strain=np.zeros(6), t=1.0)
+    for name, value in state.inputs(strain=np.zeros(6), t=1.0).items():
+        np.testing.assert_array_equal(inputs[name], value)
+
+
 def test_a_copy_of_a_copy_is_like_the_first(artifacts: Artifacts) -> None:
     model = Model(artifacts["elasticity"])
     model.options["rtol"] = 1e-5
