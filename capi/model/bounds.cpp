@@ -170,7 +170,8 @@ void log_exceeded(const Model& model, const Vector<Exceeded>& all, std::int64_t 
     if (each.fails || !model.innermost().note_exceeded(each.bound)) continue;
     const std::string in_steps = steps > 1 ? join(" in ", steps, " steps") : "";
     log::write(log::Channel::bounds, log::Level::warning, model.metadata().leaf.string(), ": of point ", each.point,
-               steps > 1 ? join(" in step ", each.step) : "", ", ", words_of(model, each),
+               steps > 1 ? join(" in step ", each.step, " of the ", steps, " of this call") : "", ", ",
+               words_of(model, each),
                each.points == 1 ? join("; it is the only one of ", points, " points", in_steps)
                                 : join("; so it is of ", each.points, " of ", points * steps, " points", in_steps),
                ". The law was evaluated all the same.");

@@ -57,10 +57,11 @@ def follow() -> None:
             listening.discard(name)
 
 
-def drain(but: str | None = None) -> None:
+def drain(but: str | None = None, bounds: str = "") -> None:
     """Hand the records that wait to their loggers.
 
     `but` is the text of a warning of Newton's method that is left out: the call will be repeated.
+    `bounds` is added to warnings of bounds.
     """
     with _turn:
         taken = (_level, _channel, _message, len(_message), ffi.NULL)
@@ -71,7 +72,10 @@ def drain(but: str | None = None) -> None:
             logger, message = CHANNELS[text(_channel[0])], text(_message)
             if message == but and logger is CHANNELS["newton"]:
                 but = None
-            elif logger.isEnabledFor(level):
+                continue
+            if logger is CHANNELS["bounds"]:
+                message += bounds
+            if logger.isEnabledFor(level):
                 where = ("libneml2_capi", 0)
                 logger.handle(logger.makeRecord(logger.name, level, *where, message, (), None))
 

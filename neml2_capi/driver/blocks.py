@@ -84,7 +84,8 @@ class Blocks(Handle):
         if status < 0:
             check(status)
         if status or listening:  # of the step that failed, the increments tell again
-            drain(but=last_message() if status else None)
+            rows = f" Step 0 of this call is row {step} of the results." if count > 1 else ""
+            drain(but=last_message() if status else None, bounds=rows)
         made = int(self._made[0])
         self._record.made(step, made, count)
         if made:
