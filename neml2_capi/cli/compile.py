@@ -6,14 +6,11 @@ import contextlib
 import json
 import os
 import shlex
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import FrameType
 
 import click
 
@@ -27,6 +24,7 @@ from neml2_capi.artifact.targets import SYSTEM, TARGETS
 from neml2_capi.cli import bounds as bounds_of_artifact
 from neml2_capi.cli import options
 from neml2_capi.cli.build_kernels import show
+from neml2_capi.cli.compiler import run_compiler, terminated_as_by_exit
 from neml2_capi.kernels import capture, sites
 from neml2_capi.kernels.build import NATIVE, build, compiler
 from neml2_capi.kernels.build import TARGETS as KERNEL_TARGETS
@@ -37,8 +35,6 @@ from neml2_capi.kernels.whole import Staging, require_opens, without_kernels
 _INTERPRETER = "NEML2_CAPI_COMPILER"
 #: The target whose packages have no vectors, so that they can be compiled again for any machine.
 _SCALAR = "x86-64-v2"
-#: How many seconds neml2-compile has to end if it is stopped.
-_TIDYING = 3.0
 
 
 class Target(click.ParamType):  # type: ignore[type-arg]
@@ -183,6 +179,7 @@ def compile_command(
     # Another one that compiles to DIR/NAME is waited for: each would write half of it.
     lock = folder / f".{Path(model or str(driver)).name}.lock"
     with (
+        terminated_as_by_exit(),
         locked(lock, wait=True),
         tempfile.TemporaryDirectory() as scratch,
         _staging(output_dir, kernels) as staging,
@@ -191,7 +188,7 @@ def compile_command(
         environment[capture.ONLY] = "1" if kernels == "only" else ""
         words[2:2] = ["--output-dir", str(staging.folder if staging else output_dir)]
         command = [python, sites.__file__, str(file), *words, *others]
-        if status := _compile(command, environment, staging, output_dir):
+        if status := run_compiler(command, environment, staging, output_dir):
             context.exit(status)
         wanted = [target for target in targets if target in (*KERNEL_TARGETS, NATIVE)]
         if system:
@@ -245,57 +242,6 @@ def _staging(output_dir: str, kernels: str) -> Iterator[Staging | None]:
         yield staging
     finally:
         staging.remove()
-
-
-def _compile(
-    command: list[str], environment: dict[str, str], staging: Staging | None, output_dir: str
-) -> int:
-    """Run neml2-compile, which names the folder where its files will be."""
-    told = subprocess.PIPE if staging else None
-    folders = [str(staging.folder), os.path.relpath(staging.folder)] if staging else []
-    compiler = None
-    try:
-        with _uninterrupted():
-            compiler = subprocess.Popen(command, env=environment, stdout=told, text=True)
-        for line in compiler.stdout or ():
-            for folder in folders:
-                line = line.replace(folder, output_dir)
-            click.echo(line, nl=False)
-        return compiler.wait()
-    except BaseException:  # a signal to this process alone, or a pipe that nobody reads
-        if compiler:
-            _end(compiler)
-        raise
-    finally:
-        if compiler and compiler.stdout:
-            compiler.stdout.close()
-
-
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """An interrupt waits for the end of a block, in which a process starts that it shall end."""
-    before = signal.getsignal(signal.SIGINT)
-    if not callable(before) or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[FrameType | None] = []
-    signal.signal(signal.SIGINT, lambda _, frame: came.append(frame))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if came:
-        before(signal.SIGINT, came[0])
-
-
-def _end(compiler: subprocess.Popen[str]) -> None:
-    """Stop a process, which may tidy up for some seconds."""
-    compiler.terminate()
-    try:
-        compiler.wait(_TIDYING)
-    except subprocess.TimeoutExpired:
-        compiler.kill()
-        compiler.wait()
 
 
 def _install(staging: Staging, folders: list[Path], output_dir: Path, dtype: str) -> None:

@@ -17,7 +17,7 @@ import pytest
 from command_line import answer, command, error, findings
 from patience import PATIENCE
 
-from neml2_capi.cli.compile import _compile
+from neml2_capi.cli.compiler import run_compiler, terminated_as_by_exit
 from neml2_capi.kernels import sites
 from neml2_capi.umat import draft
 
@@ -71,7 +71,10 @@ def test_compile_hands_the_target_and_the_options_on(tmp_path: Path) -> None:
 @pytest.mark.full("one compiler takes three seconds to be killed")
 @pytest.mark.parametrize("kernels", ["only", "no"])
 @pytest.mark.parametrize("trap", ["", 'trap "" TERM; '])
-def test_an_interrupt_ends_the_compiler_too(tmp_path: Path, kernels: str, trap: str) -> None:
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_compiler_too(
+    tmp_path: Path, kernels: str, trap: str, stop: signal.Signals
+) -> None:
     """A signal to this process alone, not to all of a terminal."""
     source, python, number = (tmp_path / name for name in ("input.i", "python", "number"))
     source.touch()
@@ -89,26 +92,32 @@ def test_an_interrupt_ends_the_compiler_too(tmp_path: Path, kernels: str, trap: 
         while not number.exists():
             assert started.poll() is None
             time.sleep(0.01)
-        started.send_signal(signal.SIGINT)
-        assert started.wait(PATIENCE) == 1
+        started.send_signal(stop)
+        assert started.wait(PATIENCE) == (1 if stop == signal.SIGINT else 128 + stop)
+    assert not list(tmp_path.glob("*/"))
     with pytest.raises(ProcessLookupError):
         os.kill(int(number.read_text()), 0)
 
 
-def test_an_interrupt_ends_a_compiler_that_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("stop", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)]
+)
+def test_a_signal_ends_a_compiler_that_starts(
+    stop: signal.Signals, raised: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
     started: list[subprocess.Popen[str]] = []
 
     class Interrupted(subprocess.Popen):  # type: ignore[type-arg]
         def __init__(self, *arguments: Any, **options: Any) -> None:
             super().__init__(*arguments, **options)
             started.append(self)
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(stop)
 
     monkeypatch.setattr(subprocess, "Popen", Interrupted)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        with pytest.raises(KeyboardInterrupt):
-            _compile(["sleep", str(PATIENCE)], dict(os.environ), None, "")
+        with pytest.raises(raised), terminated_as_by_exit():
+            run_compiler(["sleep", str(PATIENCE)], dict(os.environ), None, "")
         assert started[0].poll() is not None
     finally:
         signal.signal(signal.SIGINT, before)
