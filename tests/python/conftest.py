@@ -124,3 +124,11 @@ def model(artifacts: Artifacts) -> neml2_capi.Model:
 @pytest.fixture
 def viscoplastic(artifacts: Artifacts) -> neml2_capi.Model:
     return neml2_capi.Model(artifacts["viscoplastic"])
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Path:
+    """An empty folder."""
+    folder = tmp_path / "alone"
+    folder.mkdir()
+    return folder

@@ -18,48 +18,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from native import CC, HOSTS, PREBUILT, kept
-from numpy.typing import NDArray
+from native import PREBUILT
+from plugged import HARDENING, ORDER, SHEAR, STRAIN, assert_is_expected, called, program
 from tracing import opened, tracer
 
-from neml2_capi import Model, drive
+from neml2_capi import Model
 from neml2_capi._ffi.library import library_path
 from neml2_capi.cli.commands import neml2_capi as command_line
 from neml2_capi.plugin import PluginError, make
 from neml2_capi.umat import DraftError, draft
 
 pytestmark = pytest.mark.native
-
-HARDENING = PREBUILT / "combined_hardening"
-# One point of tests/hosts/plugin.c: direct components, then 12, 13, 23, shear doubled.
-STRAIN = np.array([4e-3, -1e-3, -2e-3, 3e-3, -5e-3, 2e-3])
-ORDER, SHEAR = [0, 1, 2, 5, 4, 3], np.array([1, 1, 1, *[np.sqrt(2)] * 3])
-
-
-def program(name: str = "plugin") -> Path:
-    """A program in C, which is linked with nothing of ours."""
-    return kept("program", (CC,), HOSTS / f"{name}.c", "-ldl") / "program"
-
-
-def expected() -> dict[str, NDArray[np.float64]]:
-    """Results of the model at that point, in the form of UMAT."""
-    model = Model(HARDENING)
-    inputs = {v.name: np.zeros(v.base_shape) for v in model.inputs}
-    inputs |= {
-        "t": np.array(1.0),
-        "strain": (STRAIN / np.array([1, 1, 1, *[2] * 3]) * SHEAR)[ORDER],
-    }
-    outputs, tangents = model.jacobian(inputs)
-    stress = outputs["stress"][ORDER] / SHEAR
-    tangent = tangents["stress"]["strain"][np.ix_(ORDER, ORDER)] / SHEAR[:, None] / SHEAR
-    states = [outputs[name][ORDER] / SHEAR for name in ("X1", "X2")]
-    plastic = outputs["equivalent_plastic_strain"]
-    return {
-        "stress": stress,
-        "ddsdde": tangent.T.ravel(),
-        "statev": np.concatenate([[plastic], *states]),
-    }
-
 
 STATIC_TLS = 0x10
 
@@ -73,28 +42,6 @@ def flags(library: Path) -> int:
     ((offset, length),) = [(s[2], s[5]) for s in segments if s[0] == 2]
     entries = dict(struct.iter_unpack("<QQ", content[offset : offset + length]))
     return int(entries.get(30, 0))
-
-
-def called(library: Path, *wrappers: str, folder: Path) -> dict[str, NDArray[np.float64]]:
-    """Run the program in C on a library, in a folder without anything else."""
-    done = subprocess.run(
-        [*wrappers, program(), library], cwd=folder, capture_output=True, text=True, check=True
-    )
-    lines = (line.split() for line in done.stdout.splitlines())
-    return {word: np.array([float(n) for n in numbers]) for word, *numbers in lines}
-
-
-def assert_is_expected(found: Mapping[str, NDArray[np.float64]]) -> None:
-    for name, values in expected().items():
-        np.testing.assert_allclose(found[name], values, rtol=0, atol=1e-12 * abs(values).max())
-
-
-@pytest.fixture
-def alone(tmp_path: Path) -> Path:
-    """An empty folder."""
-    folder = tmp_path / "alone"
-    folder.mkdir()
-    return folder
 
 
 def test_a_program_in_c_gets_what_the_model_gives(alone: Path) -> None:
@@ -163,11 +110,6 @@ def test_a_name_that_a_library_of_several_has_not_is_told(several: Path) -> None
     assert done.returncode == 1
     told = "material tin: this library has no material of that name; it has combined_hardening, ela"
     assert told in done.stderr
-
-
-def test_vumat_names_its_material_too(several: Path) -> None:
-    done = explicit(several, blocks())
-    assert done.returncode == 1 and "no material of that name" in done.stderr
 
 
 def test_materials_that_a_host_cannot_tell_apart_are_refused(tmp_path: Path) -> None:
@@ -386,180 +328,3 @@ def test_the_shell_alone_says_how_to_get_an_artifact(alone: Path) -> None:
     done = subprocess.run([program(), shell], capture_output=True, text=True, env={**os.environ})
     assert done.returncode == 1
     assert "neml2-capi plugin ARTIFACT" in done.stderr
-
-
-# ---- VUMAT ----
-
-# Components in Abaqus/Explicit: 11, 22, 33, 12, 23, 31, shear not doubled.
-EXPLICIT = [0, 1, 2, 5, 3, 4]
-
-
-def explicit(
-    library: Path,
-    strains: NDArray[np.float64],
-    depvar: int = 19,
-    scale: float = 1,
-    dt: float = 1,
-    nblock: int | None = None,
-) -> subprocess.CompletedProcess[str]:
-    """Call VUMAT for each of the strains (steps, points, 6); the result is in result.npy."""
-    folder = library.parent
-    np.save(folder / "strains.npy", strains)
-    points = strains.shape[1] if nblock is None else nblock
-    numbers = map(str, (points, depvar, scale))
-    files = (str(folder / name) for name in ("strains.npy", "result.npy"))
-    command = [sys.executable, str(HOSTS / "vumat.py"), str(library), *numbers, *files, str(dt)]
-    return subprocess.run(command, capture_output=True, text=True)
-
-
-def blocks() -> NDArray[np.float64]:
-    """Strains of five points in four steps, as VUMAT has them."""
-    points = np.linspace(0.2, 1, 5)[:, None] * np.array([4e-3, -1e-3, -2e-3, 1e-3, -2e-3, 1e-3])
-    steps: NDArray[np.float64] = np.linspace(0.25, 1, 4)[:, None, None] * points
-    return steps
-
-
-def test_vumat_gives_what_a_drive_gives(alone: Path) -> None:
-    make(HARDENING, alone / "libsteel.so")
-    done = explicit(alone / "libsteel.so", blocks())
-    assert done.returncode == 0, done.stderr
-    strain = np.zeros((5, 5, 6))
-    strain[1:] = (blocks() * SHEAR)[..., np.argsort(EXPLICIT)]
-    found = drive(Model(HARDENING), np.arange(5.0), {"strain": strain})
-    tensors = [found[name][-1][:, EXPLICIT] / SHEAR for name in ("stress", "X1", "X2")]
-    plastic = found["equivalent_plastic_strain"][-1][:, None]
-    wanted = np.hstack([tensors[0], plastic, *tensors[1:], blocks()[-1]])
-    assert plastic.max() > 1e-3
-    result = np.load(alone / "result.npy")
-    np.testing.assert_allclose(result, wanted, rtol=0, atol=1e-10 * abs(wanted).max())
-
-
-def test_vumat_keeps_states_that_no_mapping_names(alone: Path) -> None:
-    make(HARDENING, alone / "libsteel.so")
-    for depvar in (19, 22):
-        done = explicit(alone / "libsteel.so", blocks(), depvar=depvar)
-        assert done.returncode == 0, done.stderr
-        state = np.load(alone / "result.npy")[:, 6:]
-        assert np.isfinite(state).all() and (state[:, 19:] == 5).all()
-
-
-def test_vumat_ends_the_job_where_it_cannot_go_on(alone: Path) -> None:
-    make(HARDENING, alone / "libsteel.so")
-    done = explicit(alone / "libsteel.so", blocks(), depvar=13)
-    assert done.returncode == 1 and "needs 19: set *DEPVAR to that" in done.stderr
-    done = explicit(alone / "libsteel.so", blocks(), scale=1e60)
-    assert done.returncode == 1 and "points did not converge (the first is point 1" in done.stderr
-    assert "VUMAT, material steel" in done.stderr
-    strains = blocks()
-    strains[:, 3] *= 1e60
-    done = explicit(alone / "libsteel.so", strains)
-    told = "1 of 5 points did not converge (the first is point 4 of the block): reduce"
-    assert done.returncode == 1 and told in done.stderr
-
-
-def test_vumat_takes_the_constants_that_the_mapping_names(alone: Path, tmp_path: Path) -> None:
-    """More of them counted for nothing, and the constants of the artifact for them."""
-    file, text = tmp_path / "steel.nml", draft(HARDENING, tmp_path / "steel.nml")
-    file.write_text(text.replace("&parameter name = 'yield_stress', props = 2 /\n", ""))
-    make(HARDENING, alone / "libsteel.so", mapping=file)
-    done = explicit(alone / "libsteel.so", blocks())
-    told = "there are 2 material constants, and the material has 1 (E): give them to *USER MATERIAL"
-    assert done.returncode == 1 and told in done.stderr
-    file.write_text(file.read_text().replace("&parameter name = 'E', props = 1 /\n", ""))
-    make(HARDENING, alone / "libsteel.so", mapping=file)
-    done = explicit(alone / "libsteel.so", blocks())
-    assert done.returncode == 0, done.stderr
-
-
-def test_a_capsule_of_a_plug_in_names_what_to_replay(
-    alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nobody was told of the file, and its log not of the artifact, which is in the plug-in."""
-    monkeypatch.setenv("NEML2_CAPI_CAPSULE", str(tmp_path / "failed"))
-    make(HARDENING, alone / "libsteel.so")
-    done = explicit(alone / "libsteel.so", blocks(), scale=1e60)
-    (file,) = (tmp_path / "failed").iterdir()
-    told = f"the failed call was written to {file}; rerun it with: neml2-capi replay {file} --artif"
-    assert f"*WARNING: material steel: {told}" in done.stderr
-    again = CliRunner().invoke(
-        command_line, ["replay", str(file), "--artifact", str(HARDENING)], prog_name="neml2-capi"
-    )
-    assert again.exit_code == 0 and "reproduced" in again.output, again.output
-
-
-def test_vumat_names_what_is_not_finite_and_no_time(alone: Path) -> None:
-    make(HARDENING, alone / "libsteel.so")
-    strains = blocks()
-    strains[1, 3, 0] = np.nan
-    done = explicit(alone / "libsteel.so", strains)
-    assert done.returncode == 1 and "reduce" not in done.stderr
-    assert "strainInc of point 4, component 11, is NaN or infinite" in done.stderr
-    done = explicit(alone / "libsteel.so", blocks(), dt=0)
-    assert done.returncode == 1 and "dt is 0" in done.stderr and "reduce" not in done.stderr
-    done = explicit(alone / "libsteel.so", blocks(), dt=np.nan)
-    assert done.returncode == 1 and "dt is NaN or infinite" in done.stderr
-    done = explicit(alone / "libsteel.so", 0 * blocks(), dt=0)
-    assert done.returncode == 0 and not np.load(alone / "result.npy").any()
-
-
-def test_vumat_of_no_points_has_nothing_to_do(alone: Path) -> None:
-    """A part of a model that is divided among processes may have none."""
-    make(HARDENING, alone / "libsteel.so")
-    done = explicit(alone / "libsteel.so", blocks()[:, :0])
-    assert done.returncode == 0, done.stderr
-    done = explicit(alone / "libsteel.so", blocks()[:, :0], nblock=-1)
-    assert done.returncode == 1 and "NBLOCK is -1; it is the number of points" in done.stderr
-
-
-# ---- the generic behaviour of MFront's interface ----
-
-
-def behaviour(library: Path, *arguments: str) -> tuple[list[str], dict[str, NDArray[np.float64]]]:
-    """What the program in C finds in the tables of a library, and what the behaviour gives."""
-    done = subprocess.run(
-        [program("generic"), library, *arguments], capture_output=True, text=True, check=True
-    )
-    lines = done.stdout.splitlines()
-    told = [line[2:] for line in lines if line.startswith("#")]
-    given = (line.split() for line in lines if not line.startswith("#"))
-    return told, {word: np.array([float(n) for n in numbers]) for word, *numbers in given}
-
-
-def test_the_generic_behaviour_gives_what_the_model_gives(alone: Path) -> None:
-    make(HARDENING, alone / "libsteel.so")
-    told, found = behaviour(alone / "libsteel.so")
-    assert told == [
-        "MaterialProperties E yield_stress",
-        "InternalStateVariables equivalent_plastic_strain:0 X1:1 X2:1",
-        "ExternalStateVariables",
-        "TangentOperatorBlocks Stress Strain",
-        "kind 1 1 1",
-        "1 ",
-    ]
-    as_umat = expected()
-    stress, tangent = as_umat["stress"] * SHEAR, as_umat["ddsdde"].reshape(6, 6).T
-    states = np.concatenate(
-        [as_umat["statev"][:1], as_umat["statev"][1:7] * SHEAR, as_umat["statev"][7:] * SHEAR]
-    )
-    np.testing.assert_allclose(found["stress"], stress, rtol=0, atol=1e-12 * abs(stress).max())
-    tangent = tangent * SHEAR[:, None] * SHEAR
-    np.testing.assert_allclose(found["K"], tangent.ravel(), rtol=0, atol=1e-12 * tangent.max())
-    np.testing.assert_allclose(found["states"], states, rtol=0, atol=1e-12 * abs(states).max())
-
-
-def test_the_prediction_of_the_generic_behaviour_is_elastic(alone: Path) -> None:
-    make(HARDENING, alone / "libsteel.so")
-    _, found = behaviour(alone / "libsteel.so")
-    E, nu = 200e3, 0.3
-    mu, lame = E / 2 / (1 + nu), E * nu / (1 + nu) / (1 - 2 * nu)
-    direct = np.array([1.0, 1, 1, 0, 0, 0])
-    hooke = lame * np.outer(direct, direct) + 2 * mu * np.eye(6)
-    np.testing.assert_allclose(found["prediction"].reshape(6, 6), hooke, atol=1e-6 * E)
-
-
-def test_a_point_that_fails_asks_the_generic_host_for_a_smaller_step(alone: Path) -> None:
-    make(HARDENING, alone / "libsteel.so")
-    told, found = behaviour(alone / "libsteel.so", "too far")
-    assert told[-1].startswith("-1 1 of 1 points did not converge")
-    assert 0 < found["rdt"][0] < 1
-    assert not found["stress"].any() and not found["states"].any()
