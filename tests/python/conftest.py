@@ -21,6 +21,7 @@ from device_setup import find_devices  # noqa: E402
 from kernel_setup import native_target  # noqa: E402
 from native import FOREIGN, PREBUILT  # noqa: E402
 from recipes import RECIPES  # noqa: E402
+from running import HEAD, Write  # noqa: E402
 
 pytest_plugins = ["tiers", "kernel_setup", "foreign"]
 find_devices()
@@ -132,3 +133,17 @@ def alone(tmp_path: Path) -> Path:
     folder = tmp_path / "alone"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture
+def write_run(artifacts: Artifacts, tmp_path: Path) -> Write:
+    """Writes a file of `neml2-capi run` for an artifact, with the times of HEAD."""
+
+    def written(body: str, name: str = "viscoplastic", head: str = HEAD) -> Path:
+        (tmp_path / "artifact").unlink(missing_ok=True)
+        (tmp_path / "artifact").symlink_to(artifacts[name])
+        file = tmp_path / "drive.toml"
+        file.write_text(head.format(artifact="artifact") + body)
+        return file
+
+    return written
