@@ -1,4 +1,4 @@
 """How long a test waits for what must end: no machine is so slow, so that only a hang fails."""
 
 # Seconds.
-PATIENCE = 1800
+PATIENCE = 600
