@@ -68,6 +68,10 @@ Vector<BoundsCheck::Bad> BoundsCheck::find(const Bindings& bindings, const Range
   return once;
 }
 
+bool has_bounds(const Model& model, const Options& options) {
+  return options.bounds() == Options::Bounds::off ? may_fail_for_bounds(model, options) : !model.innermost().bounds().empty();
+}
+
 bool may_fail_for_bounds(const Model& model, const Options& options) {
   return std::ranges::any_of(model.innermost().bounds(), [&](const Bound& bound) {
     return bound.physical || options.bounds() == Options::Bounds::fail;

@@ -33,6 +33,8 @@ class BoundsCheck {
   Vector<std::size_t> bounds_;  // that count, by position
 };
 
+// Tells whether options make evaluations look at bounds of the innermost law.
+bool has_bounds(const Model& model, const Options& options);
 // Tells whether points may fail for bounds.
 bool may_fail_for_bounds(const Model& model, const Options& options);
 

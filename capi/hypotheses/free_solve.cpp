@@ -21,7 +21,8 @@ FreeSolve::FreeSolve(const Plan& plan, const Routes& law, const Reduction& reduc
       options(plan.options().in_one_thread().with_bounds_checked()),
       check(law.model(), plan.options()),
       memory(memory),
-      arrays(law, reduction, bindings, range, memory) {}
+      arrays(law, reduction, bindings, range, memory),
+      routes_(law) {}
 
 void FreeSolve::add(std::int64_t p) {
   FreeStrain& each = points.emplace_back();
@@ -54,15 +55,46 @@ void FreeSolve::evaluate() {
 }
 
 void FreeSolve::look_at_bounds(std::size_t row, std::size_t count) {
+  if (law.is_around_another()) return look_within(row, count);
   Vector<Exceeded> exceeded;
   const Range rows{static_cast<std::int64_t>(row), static_cast<std::int64_t>(count)};
-  for (const BoundsCheck::Bad& bad : check.find(arrays.bindings(), rows, exceeded)) {
-    FreeStrain& each = points[taken_[static_cast<std::size_t>(bad.point)]];
-    each.status = NEML2_OUT_OF_BOUNDS;
-    each.cut = bad.is_of_step ? 0.5 : 1.0;
+  for (const BoundsCheck::Bad& bad : check.find(arrays.bindings(), rows, exceeded))
+    fail_for_bounds(points[taken_[static_cast<std::size_t>(bad.point)]], bad.is_of_step);
+  keep(exceeded, 0);
+}
+
+// What is within a view looks at what it is given: the rows are evaluated once more, now with their bounds.
+void FreeSolve::look_within(std::size_t row, std::size_t count) {
+  if (!has_bounds(law, plan.options())) return;
+  Vector<std::int64_t> some;
+  Vector<double> strains;
+  for (std::size_t i = row; i < row + count; ++i) {
+    const FreeStrain& each = points[taken_[i]];
+    some.push_back(each.point);
+    strains.insert(strains.end(), each.now.begin(), each.now.begin() + std::ssize(free));
   }
+  LawMemory own;
+  LawArrays within(routes_, reduction, bindings, range, own);
+  within.take(some);
+  within.give(Part::input, reduction.strain(), free.empty() ? nullptr : &strains);
+  Tally found = within.evaluate(plan.options().in_one_thread());
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto status = *reinterpret_cast<const std::int32_t*>(within.report(NEML2_REPORT_STATUS, i));
+    const auto cut = *reinterpret_cast<const double*>(within.report(NEML2_REPORT_SUGGESTED_CUT, i));
+    if (status == NEML2_OUT_OF_BOUNDS) fail_for_bounds(points[taken_[row + i]], cut < 1);
+  }
+  keep(found.exceeded, row);
+}
+
+void FreeSolve::fail_for_bounds(FreeStrain& each, bool is_of_step) const {
+  each.status = NEML2_OUT_OF_BOUNDS;
+  each.cut = is_of_step ? 0.5 : 1.0;
+}
+
+// Keeps what is exceeded, counted from a row on.
+void FreeSolve::keep(Vector<Exceeded>& exceeded, std::size_t row) {
   for (Exceeded& found : exceeded) {
-    found.point = numbers_[static_cast<std::size_t>(found.point)];
+    found.point = numbers_[row + static_cast<std::size_t>(found.point)];
     model::add(tally.exceeded, found);
   }
 }
@@ -94,12 +126,15 @@ void FreeSolve::conclude() {
     tally.add_one(each.status, each.point);
     if (!failed(each)) continue;
     if (each.status != NEML2_OUT_OF_BOUNDS) tally.note({each.point, each.iterations, each.norm});
-    if (!bindings.mark_failed) continue;
-    for_each_result(plan.model(), bindings, [&](const Points& array, const Variable& variable, Part, std::size_t) {
-      if (!is_one_value(array))
-        fill_nan(point(array, each.point, itemsize(variable.dtype)), variable.dtype, variable.point_shape.product());
-    });
+    if (bindings.mark_failed) fill_with_nan(each);
   }
+}
+
+void FreeSolve::fill_with_nan(const FreeStrain& each) const {
+  for_each_result(plan.model(), bindings, [&](const Points& array, const Variable& variable, Part, std::size_t) {
+    if (!is_one_value(array))
+      fill_nan(point(array, each.point, itemsize(variable.dtype)), variable.dtype, variable.point_shape.product());
+  });
 }
 
 }  // namespace neml2_capi::model

@@ -36,6 +36,8 @@ class FreeSolve {
   void evaluate();
   // Looks at the bounds of so many rows that were taken, from one on. Points that fail for them get a status.
   void look_at_bounds(std::size_t row, std::size_t count);
+  // Makes all results of a point NaN.
+  void fill_with_nan(const FreeStrain& each) const;
   // Writes the report, counts the points, and makes results of failed points NaN if the caller wants that.
   void conclude();
 
@@ -54,8 +56,12 @@ class FreeSolve {
 
  private:
   void make_iterates() const;
+  void look_within(std::size_t row, std::size_t count);
+  void fail_for_bounds(FreeStrain& each, bool is_of_step) const;
+  void keep(Vector<Exceeded>& exceeded, std::size_t row);
   void report(const FreeStrain& each) const;
 
+  const Routes& routes_;
   Vector<std::size_t> taken_;  // by row
   Vector<std::int64_t> numbers_;
   Vector<double> at_free_;

@@ -118,10 +118,11 @@ bool Rounds<Scalar>::correct(FreeStrain& each, std::size_t row, bool is_last) {
   if (vanish(tight) || is_corrected(tight) || (residual >= 0.5 * each.residual && vanish(loose<Scalar>)) ||
       (each.cuts == most_cuts && is_corrected(loose<Scalar>)))
     return accept(each, row, &inverse);
-  if (each.status == NEML2_NON_FINITE || !std::isfinite(residual)) {
+  // What else is not finite does not keep the strains from being found.
+  if (!std::isfinite(stresses) || (each.status == NEML2_NON_FINITE && !inverse.exists())) {
     each.status = NEML2_NON_FINITE;
-    each.now.fill(NAN);  // what was tried is no result
-    return write(each, row, &inverse);
+    s_.fill_with_nan(each);
+    return true;
   }
   if (is_last) return fail(each, NEML2_NOT_CONVERGED, residual);
   const double enough = (1 - decrease * std::ldexp(1.0, -each.cuts)) * each.residual;

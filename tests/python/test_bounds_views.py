@@ -1,0 +1,53 @@
+"""Bounds of a law that is opened under a hypothesis, in material axes and in large strain together."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bounded import bounded, quiet  # noqa: F401  (a fixture)
+
+from neml2_capi import ConvergenceError, Model, examples
+
+OUT = 4
+AXES = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Elasticity up to 5 % along the second axis of the material; E is positive."""
+    strain = ([None, -0.05, None, None, None, None], [None, 0.05, None, None, None, None])
+    return bounded(tmp_path, examples.path("elasticity"), {"strain": strain}, {"E": (0, None)})
+
+
+@pytest.mark.parametrize("hypothesis", ["plane_stress", "uniaxial", "plane_strain", "shell"])
+def test_points_fail_for_bounds_in_material_axes(path: Path, hypothesis: str) -> None:
+    """The second axis of the material is minus the first one of space."""
+    model = Model(path, hypothesis=hypothesis, material_axes=True)
+    model.options["bounds"] = "fail"
+    strain = np.zeros((3, *model.inputs["strain"].point_shape))
+    strain[:, 0] = 0.01, 0.07, 0.02
+    inputs = {"strain": strain, "material_axes": AXES}
+    with pytest.raises(ConvergenceError, match=r"component yy, is 0\.07") as caught:
+        model.forward(inputs)
+    assert caught.value.report["status"].tolist() == [0, OUT, 0]
+    report = model.evaluate(inputs, {"E": np.array([2e5, 2e5, -1.0])})[1]
+    assert report["status"].tolist() == [0, OUT, OUT]
+    assert report["suggested_cut"].tolist() == [1.0, 0.5, 1.0]
+    call = model.bind(inputs, report=True)
+    call.run()
+    assert call.report["status"].tolist() == [0, OUT, 0]
+    model.options["bounds"] = "off"
+    assert np.isfinite(model.forward(inputs)["stress"]).all()
+    assert model.evaluate(inputs, {"E": -1.0})[1]["status"].tolist() == [OUT] * 3
+
+
+def test_a_strain_that_was_found_is_told(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Under uniaxial stress the second axis of the material is strained by -0.3 of the first."""
+    model = Model(path, hypothesis="uniaxial", material_axes=True)
+    with caplog.at_level(logging.WARNING, "neml2_capi"):
+        model.forward({"strain": np.array([[0.1], [0.2]]), "material_axes": np.eye(3)})
+    (told,) = [each.getMessage() for each in caplog.records]
+    assert "of point 1, the input 'strain', component yy, is -0.06, below -0.05" in told
