@@ -1,4 +1,4 @@
-"""Bounds of a law that is opened under a hypothesis, in material axes and in large strain together."""
+"""Bounds of a law within views of it, and under solvers of the user."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from bounded import bounded, quiet  # noqa: F401  (a fixture)
 
 from neml2_capi import ConvergenceError, Model, examples
+from neml2_capi.solvers import Newton
 
 OUT = 4
 AXES = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
@@ -51,3 +52,24 @@ def test_a_strain_that_was_found_is_told(path: Path, caplog: pytest.LogCaptureFi
         model.forward({"strain": np.array([[0.1], [0.2]]), "material_axes": np.eye(3)})
     (told,) = [each.getMessage() for each in caplog.records]
     assert "of point 1, the input 'strain', component yy, is -0.06, below -0.05" in told
+
+
+def test_a_solver_of_the_users_leaves_out_points_beyond_bounds(tmp_path: Path) -> None:
+    """They have no iterates, as those that the library solves have none."""
+    law = examples.path("isotropic_hardening")
+    model = Model(bounded(tmp_path, law, {"strain": (-3e-3, 3e-3)}))
+    model.options["bounds"] = "fail"
+    inputs = {v.name: np.zeros((3, *v.point_shape)) for v in model.inputs}
+    inputs["t"] += 1.0
+    inputs["strain"][:, 0] = 1e-3, 4e-3, 2e-3
+    errors = []
+    for solver in (None, Newton()):
+        with pytest.raises(ConvergenceError, match="1 of 3 points are out of bounds") as caught:
+            model.forward(inputs, solver=solver)
+        errors.append(caught.value)
+    for error in errors:
+        assert error.report["status"].tolist() == [0, OUT, 0]
+        assert all(np.isnan(value).all() for value in error.unknowns.values())
+    good = [0, 2]
+    theirs, ours = (error.outputs["stress"][good] for error in errors)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-10)
