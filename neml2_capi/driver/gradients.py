@@ -247,6 +247,11 @@ class Gradients:
         weights = self._weights(linear, cotangents, 0, 1, points)[0]
         adjoint[:, linear.state_places] += weights[:, linear.state_rows]
         weights[:, linear.state_rows] = 0.0
+        found = self._history.found
+        for each in wanted:  # a force whose components a control finds, and which is no state
+            if each.kind == "force" and each.variable == found in cotangents and each.columns:
+                given = np.arange(linear.row_count)[linear.rows[found]][list(each.columns[0].parts)]
+                over_time[each.name][0, points] += weights[:, given]
         if weights.any():
             matrices = linear.at_rest(points)
             products = np.einsum("pr,prc->pc", weights, np.where(weights[..., None], matrices, 0))
