@@ -141,6 +141,20 @@ class Space:
                     )
         return before
 
+    def sizes(self, values: Array) -> Array:
+        """What relative changes are relative to: values, or first ones beside which they vanish."""
+        least = np.where([self.is_logarithmic(name) for name in self.names], 0.0, 1e-6)
+        return np.where(np.abs(values) > least * self._scales, np.abs(values), self._scales)
+
+    def at_bounds(self, values: Array) -> list[tuple[str, float]]:
+        """The parameters that are at a bound of theirs, and the bound."""
+        return [
+            (name, bound)
+            for name, value, size in zip(self.names, values, self.sizes(values), strict=True)
+            for bound in (self._parameter(name).lower, self._parameter(name).upper)
+            if abs(value - bound) <= 1e-6 * max(abs(bound), size) < math.inf
+        ]
+
     @property
     def start(self) -> Array:
         """Numbers that the search begins with."""

@@ -74,11 +74,7 @@ def _warnings(fit: Any) -> list[str]:
             f"At {len(fit.failures)} evaluations an experiment failed, and cost a penalty. The "
             f"first: {fit.failures[0]}"
         )
-    for name, (base, _) in fit.problem.space.entries.items():
-        parameter = fit.problem.space.given[base]
-        for bound in (parameter.lower, parameter.upper):
-            if np.isfinite(bound) and abs(fit.parameters[name] - bound) <= 1e-6 * abs(bound):
-                found.append(f"{name} is at its bound {bound:g}.")
+    found += [f"{each}." for each in fit._at_bounds()]
     return found
 
 

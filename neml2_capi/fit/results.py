@@ -173,10 +173,18 @@ class Fit:
             for name, value in self.parameters.items()
         ]
         lines.append(f"cost {self.cost:.6g}, {self.evaluations} evaluations: {self.message}")
+        lines += self._at_bounds()
         lines += [str(each) for each in self.unseen]
         if self.failures:
             lines.append(f"{len(self.failures)} evaluations failed, and cost a penalty")
         return "\n".join(lines)
+
+    def _at_bounds(self) -> list[str]:
+        values = np.array(list(self.parameters.values()))
+        return [
+            f"{name} is at its bound {bound:g}; deviations are as if it might go beyond"
+            for name, bound in self.problem.space.at_bounds(values)
+        ]
 
     def apply(self) -> None:
         """Set the parameters of the problem's model.
@@ -262,7 +270,7 @@ def evaluated(problem: Any, best: Search, searches: Sequence[Search]) -> Fit:
     count = len(residuals) - len(prior)
     scatter, made_of = problem.scatter_at(moved), problem._sources(moved)
     by_value = jacobian[:count] @ np.linalg.inv(chain)
-    sizes = np.where(values != 0, np.abs(values), 1.0)
+    sizes = problem.space.sizes(values)
     left, singular, rows = np.linalg.svd(by_value * sizes, full_matrices=False)
     least = ROUND_OFF * max(singular.max(initial=0.0), 1e-300)
     with np.errstate(divide="ignore"):

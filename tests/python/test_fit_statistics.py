@@ -207,3 +207,26 @@ def test_intervals_hold_true_values_as_often_as_they_say(known: bool, loss: Any)
     least, most = stats.binom.interval(0.9999, repetitions, 0.95)
     for name, count in inside.items():
         assert least <= count <= most, (name, count)
+
+
+def test_a_bound_where_a_fit_ends_is_told(elastic: Model) -> None:
+    found = problem(elastic, noisy(), Parameter(250e3, 220e3, 300e3)).solve(progress=False)
+    assert found.parameters["E"] == pytest.approx(220e3)
+    assert "E is at its bound 220000; deviations are as if it might go beyond" in str(found)
+    assert "bound" not in str(problem(elastic, noisy()).solve(progress=False))
+
+
+def test_a_parameter_that_ends_at_a_bound_of_zero_is_seen() -> None:
+    """One method ends at 1e-18, the other at 0: the data see it alike."""
+    model = Model(examples.path("isotropic_hardening"))
+    times, strain = np.linspace(0.0, 10.0, 31), np.linspace(0.0, 6e-3, 31)
+    constants = {"E": 180e3, "yield_stress": 3.0}
+    stress = experiments.tension(model, times, strain, parameters=constants)["stress"][:, 0]
+    test = Experiment.of("a", t=times, strain=strain, stress=0.9 * stress, deviation=0.5)
+    wanted = {"E": Parameter(180e3), "yield_stress": Parameter(20.0, 0.0, 400.0)}
+    fits = [Problem(model, [test], wanted).solve(m, progress=False) for m in ("least_squares", "L-BFGS-B")]
+    for found in fits:
+        assert found.parameters["yield_stress"] == pytest.approx(0.0, abs=1e-9)
+        assert found.deviations == pytest.approx(fits[0].deviations, rel=1e-3)
+        assert found.deviations["yield_stress"] < 1.0 and not found.unseen
+        assert "yield_stress is at its bound 0;" in str(found)
