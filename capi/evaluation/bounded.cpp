@@ -69,7 +69,8 @@ Vector<BoundsCheck::Bad> BoundsCheck::find(const Bindings& bindings, const Range
 }
 
 bool has_bounds(const Model& model, const Options& options) {
-  return options.bounds() == Options::Bounds::off ? may_fail_for_bounds(model, options) : !model.innermost().bounds().empty();
+  return options.bounds() == Options::Bounds::off ? may_fail_for_bounds(model, options)
+                                                  : !model.innermost().bounds().empty();
 }
 
 bool may_fail_for_bounds(const Model& model, const Options& options) {

@@ -119,7 +119,7 @@ def _show(found: fit.Fit, written: dict[str, Path | None]) -> None:
         f", {best} of {len(found.costs)} searches ended there" if len(found.costs) > 1 else ""
     )
     screen.print(Text(f"cost {found.cost:.6g}, {found.evaluations} evaluations{searches}"))
-    for each in found.unseen:
+    for each in found.warnings:
         screen.print(Text(f"Warning: {each}"))
     if found.failures:
         screen.print(

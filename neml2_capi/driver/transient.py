@@ -69,7 +69,8 @@ def drive(
     name of an output is the first guess of its solve: the last value of the output, unless it is
     prescribed. The first row of the results has the initial values of all variables with history,
     and of all that `initial` has. Other outputs and derivatives are evaluated at the first time
-    with a step of zero, or of 1e-9 of the first step if a law divides by it.
+    with a step of zero, or of 1e-9 of the first step if a law divides by it. A control does not
+    hold there: components that it finds are what `initial` has, or zero.
 
     Components of an output can be prescribed instead of components of an input. They are found by
     Newton's method, with the compiled derivative if there is one, for each point:

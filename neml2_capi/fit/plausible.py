@@ -96,10 +96,11 @@ def check_counts(experiments: Sequence[Experiment], sizes: Sequence[int]) -> Non
             what = f"and no {experiment.seen} was measured at the reversals, t = {times}"
         elif experiment.loss == ("ratcheting",):
             what = "and the test has no whole cycle"
+        other = "" if experiment.loss == ("values",) else "Say loss = 'values', or leave"
         raise wrong(
             "experiments",
             f"have {experiment.name!r}, in which nothing is left to fit: its loss is {said}, "
-            f"{what}. Say loss = 'values', or leave the test out",
+            f"{what}. {other or 'Leave'} the test out",
         )
 
 

@@ -66,7 +66,7 @@ def write_report(fit: Any, path: str | os.PathLike[str]) -> None:
 
 
 def _warnings(fit: Any) -> list[str]:
-    found = [f"{str(each)[0].upper()}{str(each)[1:]}." for each in fit.unseen]
+    found = [f"{each[0].upper()}{each[1:]}." for each in fit.warnings]
     if not fit.success:
         found.append(f"The search was not finished: {fit.message}")
     if fit.failures:
@@ -74,7 +74,6 @@ def _warnings(fit: Any) -> list[str]:
             f"At {len(fit.failures)} evaluations an experiment failed, and cost a penalty. The "
             f"first: {fit.failures[0]}"
         )
-    found += [f"{each}." for each in fit._at_bounds()]
     return found
 
 

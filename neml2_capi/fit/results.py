@@ -80,7 +80,7 @@ class Fit:
     #: All residuals without unit, and those by experiment.
     residuals: Array
     #: The standard deviation of residuals, which multiplies the covariance; 1 if experiments have
-    #: a `deviation`.
+    #: a `deviation`, inf if there are no more values than parameters to find it from.
     scatter: float
     #: Degrees of freedom of the scatter, of Student's distribution; inf if it is known. Rows that
     #: several losses look at count once.
@@ -104,6 +104,22 @@ class Fit:
     def unseen(self) -> list[Direction]:
         """Combinations that the data do not tell."""
         return [each for each in self.directions if not each.is_seen]
+
+    @property
+    def warnings(self) -> list[str]:
+        """In words, what is `unseen`, and which parameters are at a bound."""
+        values = np.array(list(self.parameters.values()))
+        told = [
+            f"{name} is at its bound {bound:g}; deviations are as if it might go beyond"
+            for name, bound in self.problem.space.at_bounds(values)
+        ]
+        if math.isfinite(self.scatter):
+            return told + [str(each) for each in self.unseen]
+        return [
+            *told,
+            "there are no more values than parameters, so that nothing tells how they scatter, nor "
+            "how well parameters are known: give the experiments a `deviation`",
+        ]
 
     def quantile(self, level: float = 0.95) -> float:
         """By how many deviations a parameter may be off, either way.
@@ -173,18 +189,10 @@ class Fit:
             for name, value in self.parameters.items()
         ]
         lines.append(f"cost {self.cost:.6g}, {self.evaluations} evaluations: {self.message}")
-        lines += self._at_bounds()
-        lines += [str(each) for each in self.unseen]
+        lines += self.warnings
         if self.failures:
             lines.append(f"{len(self.failures)} evaluations failed, and cost a penalty")
         return "\n".join(lines)
-
-    def _at_bounds(self) -> list[str]:
-        values = np.array(list(self.parameters.values()))
-        return [
-            f"{name} is at its bound {bound:g}; deviations are as if it might go beyond"
-            for name, bound in self.problem.space.at_bounds(values)
-        ]
 
     def apply(self) -> None:
         """Set the parameters of the problem's model.
@@ -268,13 +276,15 @@ def evaluated(problem: Any, best: Search, searches: Sequence[Search]) -> Fit:
     names = problem.space.names
     prior, by_prior = problem.space.priors(values)
     count = len(residuals) - len(prior)
-    scatter, made_of = problem.scatter_at(moved), problem._sources(moved)
+    made_of = problem._sources(moved)
+    freedom = math.inf if problem.has_deviations else problem._spread(moved)[1]
+    scatter = problem.scatter_at(moved) if freedom > 0 else math.inf
     by_value = jacobian[:count] @ np.linalg.inv(chain)
     sizes = problem.space.sizes(values)
-    left, singular, rows = np.linalg.svd(by_value * sizes, full_matrices=False)
+    left, singular, rows = np.linalg.svd(_tall(by_value * sizes), full_matrices=False)
     least = ROUND_OFF * max(singular.max(initial=0.0), 1e-300)
-    with np.errstate(divide="ignore"):
-        spread = scatter * np.linalg.norm(made_of.T @ left, axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = scatter * np.linalg.norm(made_of.T @ left[:count], axis=0)
         along = np.where(singular > least, spread / singular, np.inf)
     directions = [
         Direction(dict(zip(names, row.tolist(), strict=True)), float(s), float(d))
@@ -282,7 +292,7 @@ def evaluated(problem: Any, best: Search, searches: Sequence[Search]) -> Fit:
     ]
     # Priors count as they are given, and data by their scatter; values that several residuals are
     # made of move all of them.
-    whole = np.concatenate([by_value / scatter, by_prior]) * sizes
+    whole = _tall(np.concatenate([by_value / scatter, by_prior]) * sizes)
     left, seen, axes = np.linalg.svd(whole, full_matrices=False)
     kept = seen > ROUND_OFF * max(seen.max(initial=0.0), 1e-300)
     moving = np.concatenate([made_of.T @ left[:count], left[count:]])[:, kept]
@@ -301,7 +311,7 @@ def evaluated(problem: Any, best: Search, searches: Sequence[Search]) -> Fit:
         residuals=residuals,
         scatter=scatter,
         curves=problem.curves(moved),
-        freedom=math.inf if problem.has_deviations else problem._spread(moved)[1],
+        freedom=freedom,
         success=best.success,
         message=best.message,
         costs=[search.cost_with(best.scatter) for search in searches],
@@ -309,3 +319,9 @@ def evaluated(problem: Any, best: Search, searches: Sequence[Search]) -> Fit:
         evaluations=sum(search.evaluations for search in searches),
         moved=moved,
     )
+
+
+def _tall(matrix: Array) -> Array:
+    """A matrix with rows of zeros, as many rows as columns at least: all directions have axes."""
+    missing = max(0, matrix.shape[1] - matrix.shape[0])
+    return np.pad(matrix, ((0, missing), (0, 0)))

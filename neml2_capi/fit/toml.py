@@ -33,5 +33,5 @@ def as_toml(fit: Any) -> str:
             else ": " + ", ".join(f"{full} = {fit.parameters[full]:.6g}" for full in own)
         )
         lines.append(f"{json.dumps(name)} = {{ {', '.join(entries)} }}  # {told}{values}")
-    lines += [f"# {each}" for each in fit.unseen]
+    lines += [f"# {each}" for each in fit.warnings]
     return "\n".join(lines) + "\n"

@@ -224,9 +224,30 @@ def test_a_parameter_that_ends_at_a_bound_of_zero_is_seen() -> None:
     stress = experiments.tension(model, times, strain, parameters=constants)["stress"][:, 0]
     test = Experiment.of("a", t=times, strain=strain, stress=0.9 * stress, deviation=0.5)
     wanted = {"E": Parameter(180e3), "yield_stress": Parameter(20.0, 0.0, 400.0)}
-    fits = [Problem(model, [test], wanted).solve(m, progress=False) for m in ("least_squares", "L-BFGS-B")]
+    fits = [
+        Problem(model, [test], wanted).solve(m, progress=False)
+        for m in ("least_squares", "L-BFGS-B")
+    ]
     for found in fits:
         assert found.parameters["yield_stress"] == pytest.approx(0.0, abs=1e-9)
         assert found.deviations == pytest.approx(fits[0].deviations, rel=1e-3)
         assert found.deviations["yield_stress"] < 1.0 and not found.unseen
         assert "yield_stress is at its bound 0;" in str(found)
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("rows", [1, 2])
+def test_as_many_parameters_as_values_tell_no_scatter(rows: int, known: bool) -> None:
+    """One value does not tell two parameters, and two do not tell how they scatter."""
+    model = Model(examples.path("isotropic_hardening"))
+    times, strain = np.linspace(0.0, 10.0, 31), np.linspace(0.0, 6e-3, 31)
+    stress = experiments.tension(model, times, strain)["stress"][:, 0] + 1.0
+    stress[np.isin(np.arange(31), (4, 30)[-rows:], invert=True)] = np.nan
+    deviation = 0.5 if known else None
+    test = Experiment.of("a", t=times, strain=strain, stress=stress, deviation=deviation)
+    found = Problem(model, [test], {"E": 1.9e5, "yield_stress": 120.0}).solve(progress=False)
+    seen = known and rows == 2
+    assert np.isfinite(list(found.deviations.values())).all() == seen
+    assert np.isfinite(found.interval("E")).all() == seen
+    assert len(found.unseen) == (0 if seen else 1 if known else 2)
+    assert ("give the experiments a `deviation`" in str(found)) == (not known)
