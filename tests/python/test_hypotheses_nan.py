@@ -49,9 +49,7 @@ def test_the_stress_is_of_strains_that_were_found(path: Path, kernels: str, axes
     outputs, report = model.evaluate(inputs)
     assert report["status"].tolist() == [NON_FINITE, 0]
     np.testing.assert_array_equal(outputs["ratio"], [np.nan, 1.0])
-    with pytest.raises(
-        ConvergenceError, match=r"derivative of .* is not finite, though its values are"
-    ) as caught:
+    with pytest.raises(ConvergenceError, match="is not finite, though its values are") as caught:
         model.jacobian(inputs | {"d": np.array([1.0, 0.0]), "e": np.ones(2)})
     for found in (outputs, caught.value.outputs):
         np.testing.assert_allclose(found["stress"], 4e5 / 3 * STRAIN, rtol=1e-12)
