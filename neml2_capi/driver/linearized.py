@@ -212,9 +212,13 @@ class Linearized:
                 told = f"there is no derivative of {missing[0][0]!r} by {missing[0][1]!r}"
             except FatalError as error:
                 told = str(error)
+            carried = {history.output for history in model.histories}
+            free = [o for o in dict.fromkeys(o for o, _ in missing) if o not in carried]
+            names = ", ".join(map(repr, free))
+            other = f". Or leave {names} out of what is recorded, by record=[...]" if free else ""
             raise FatalError(
                 f"{told} A derivative of a whole history takes, beside others: neml2-capi compile "
-                f"... {options}",
+                f"... {options}{other}",
                 lib.NEML2_ERROR_UNSUPPORTED,
                 missing[0][1],
             )
