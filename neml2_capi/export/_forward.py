@@ -68,7 +68,7 @@ def _blocks(
     """The outputs, and behind them the block of each pair."""
     rows = [output.name for output in outputs]
     columns = sorted({position[given] for _, given in pairs})
-    differentiate = jacobian(law, columns)
+    differentiate = jacobian(law, columns, len(rows))
 
     def function(*values: Any) -> tuple[Any, ...]:
         made, derivatives = differentiate(*values)

@@ -183,7 +183,7 @@ def _refuse_derivative_of_solve(traced: Any) -> None:
             )
 
 
-def jacobian(function: PointFunction, arguments: Sequence[int]) -> PointFunction:
+def jacobian(function: PointFunction, arguments: Sequence[int], values: int = 1) -> PointFunction:
     """`function` and its derivatives, as a function of one point: (values, blocks).
 
     `blocks[i][k]` is the derivative of value i by argument `arguments[k]`, of the shape
@@ -191,17 +191,32 @@ def jacobian(function: PointFunction, arguments: Sequence[int]) -> PointFunction
     """
 
     def with_values(*inputs: Any) -> tuple[Any, Any]:
-        values = function(*inputs)
-        return values, values
+        made = function(*inputs)
+        return made, made
 
     # In reverse mode: forward mode works with zero tensors of a kind that cannot be traced.
-    derivative = torch.func.jacrev(with_values, argnums=tuple(arguments), has_aux=True)
+    derive = functools.partial(torch.func.jacrev, argnums=tuple(arguments), has_aux=True)
+    if values == 1:
+        derivative = derive(with_values)
 
-    def both(*inputs: Any) -> tuple[Any, Any]:
-        blocks, values = derivative(*inputs)
-        return values, blocks
+        def both(*inputs: Any) -> tuple[Any, Any]:
+            blocks, made = derivative(*inputs)
+            return made, blocks
 
-    return both
+        return both
+
+    def part(index: int, *inputs: Any) -> tuple[Any, Any]:
+        made = function(*inputs)
+        return made[index], made
+
+    # Each value alone: where a slope of another one is infinite, its cotangent of zero makes NaN.
+    parts = [derive(functools.partial(part, index)) for index in range(values)]
+
+    def all_parts(*inputs: Any) -> tuple[Any, Any]:
+        found = [derivative(*inputs) for derivative in parts]
+        return found[0][1], tuple(blocks for blocks, _ in found)
+
+    return all_parts
 
 
 def _release_batch(traced: Any, position: int, axis: int) -> None:
