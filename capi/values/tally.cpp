@@ -24,7 +24,8 @@ bool Tally::failed_at_the_guess() const {
 // A smaller step mends what the iterations spoiled, and no residual that was not finite before them.
 std::string Tally::advice(const std::string& remark) const {
   const char* rescue = rescue_failed ? "" : "set rescue, ";
-  if (failed.point < 0) return join(". Reduce the step, ", rescue, "or raise miters or ls_max_iters.");
+  if (failed.point < 0)
+    return reason.empty() ? join(". Reduce the step, ", rescue, "or raise miters or ls_max_iters.") : ".";
   const std::string norm = join(". Of point ", failed.point, ", |r| = ", log::scientific(failed.residual_norm));
   if (judged_by_caller) return join(norm, ", which your solver gave up: reduce the step, or solve it otherwise.");
   if (solved_by_caller)

@@ -48,7 +48,7 @@ std::string LargeStrain::before(Point& point, bool with_slopes) const {
   const double volume = deformation::determinant(gradient);
   if (volume <= 0)
     return join("the determinant of '", gradient_name, "' is ", log::scientific(volume),
-                "; expected one above 0, of a material that is not turned inside out.");
+                "; expected one above 0, of a material that is not turned inside out. A smaller step may mend that.");
   const Deformation of(measure_, gradient);
   assign(point.law_inputs[0], of.strain(), 6);
   if (with_slopes) point.of_input[0].set(6, 9, of.strain_slope().data());
