@@ -43,7 +43,8 @@ std::string before(const std::string& name, std::int64_t age) { return join(name
 
 Reduction::Reduction(const Model& law, const Hypothesis& hypothesis, std::string_view strain, std::string_view stress)
     : law_(law), hypothesis_(hypothesis) {
-  const TensorPair pair = tensor_pair_of(law, join("The hypothesis ", hypothesis_.name), strain, stress);
+  const TensorPair pair =
+      tensor_pair_of(law, join("The hypothesis ", hypothesis_.name), strain, stress, Changes::taken);
   strain_ = pair.strain;
   stress_ = pair.stress;
   tangent_ = derivative_of(law_, Kind::input, stress_, strain_);

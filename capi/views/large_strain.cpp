@@ -33,7 +33,8 @@ void assign(Vector<double>& to, const Numbers& from, std::size_t count) {
 LargeStrain::LargeStrain(const Model& law, Measure measure, deformation::Stress stress, std::string_view strain_name,
                          std::string_view stress_name)
     : measure_(measure), stress_(stress) {
-  const auto [from, to] = tensor_pair_of(law, join("The strain measure ", name_of(measure)), strain_name, stress_name);
+  const auto [from, to] =
+      tensor_pair_of(law, join("The strain measure ", name_of(measure)), strain_name, stress_name, Changes::refused);
   const Variable& strain = law.variables(Kind::input)[from];
   const std::size_t outputs = law.variables(Kind::output).size();
   taken_.push_back({from, {gradient_name, "R2", strain.dtype, {3, 3}, 0}});

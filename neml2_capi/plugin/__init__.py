@@ -229,6 +229,8 @@ def _told(materials: Sequence[tuple[Mapping, bool]], output: Path) -> Iterator[s
     for mapping, _ in materials:
         if len(materials) > 1:
             yield f"CMNAME {mapping.material.upper()}"
+        yield f"{'DFGRD1' if mapping.strain_measure else 'STRAN':17} {mapping.strain}"
+        yield f"{'STRESS':17} {mapping.stress}"
         for slot in (*mapping.states, *mapping.parameters):
             yield f"{slot.array:6} {slot.range:10} {slot.name}"
         for constant in mapping.constants:

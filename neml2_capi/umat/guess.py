@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -14,6 +15,9 @@ from neml2_capi.umat.properties import ENERGIES, KINDS, Mapping, Parameter, Stat
 
 TIMES = ("t", "time")
 TEMPERATURES = ("T", "temperature")
+#: Words of a name that is no strain or stress, as capi/model/tensor_pair.cpp has them.
+_CHANGES = ("rate", "rates", "dot", "increment", "increments", "inc", "delta")
+_JOINED = ("strainrate", "stressrate", "dstrain", "dstress")
 
 
 class DraftError(Refusal, ValueError):
@@ -147,7 +151,26 @@ def _symmetric(variables: Variables, name: str, word: str) -> list[str]:
             f"No {variables.kind} can be the {word}: a symmetric tensor (SR2) without sites that "
             f"{called}. There are: {', '.join(variables.names)}. Say which it is with --{word}."
         )
-    return found
+    whole = [each for each in found if name or not is_change(each)]
+    if not whole:
+        remedy = (
+            "Write the law with the inputs 'strain' and 'strain~1', and let it take the rate from "
+            "them (SR2VariableRate in NEML2)"
+            if word == "strain"
+            else "Let the law give out the stress, which it integrates from the input 'stress~1'"
+        )
+        passed = "pass strains" if word == "strain" else "take stresses"
+        raise DraftError(
+            f"The {variables.kind} {found[0]!r} is a rate or an increment by its name, and hosts "
+            f"{passed}. {remedy}. If it is a {word} nevertheless, say so with --{word}."
+        )
+    return whole
+
+
+def is_change(name: str) -> bool:
+    """Whether a name says that a variable is a rate or an increment of what it speaks of."""
+    words = re.findall("[a-z]+", name.lower())
+    return any(word in _CHANGES or word.startswith(_JOINED) for word in words)
 
 
 def _scalar(model: Model, name: str, usual: Sequence[str]) -> str:

@@ -47,7 +47,8 @@ def flags(library: Path) -> int:
 def test_a_program_in_c_gets_what_the_model_gives(alone: Path) -> None:
     lines = make(HARDENING, alone / "libsteel.so")
     assert re.search(r"libsteel\.so: \d\.\d MB, kernels$", lines[0])
-    assert lines[1].split() == ["STATEV", "1", "equivalent_plastic_strain"]
+    assert [line.split() for line in lines[1:3]] == [["STRAN", "strain"], ["STRESS", "stress"]]
+    assert lines[3].split() == ["STATEV", "1", "equivalent_plastic_strain"]
     assert_is_expected(called(alone / "libsteel.so", folder=alone))
 
 
