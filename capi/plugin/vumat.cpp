@@ -47,6 +47,11 @@ struct Block {
 
 void check(const Block& b, const Mapping& map) {
   if (b.ndir != 3 || (b.nshr != 1 && b.nshr != 3))
+  if (!map.strain_measure.empty())
+    refuse(
+        "the mapping has the strain measure '" + map.strain_measure +
+        "', and Abaqus/Explicit passes increments of strain in a frame that turns with the material, no strain of that "
+        "measure: leave strain_measure out of the mapping for VUMAT.");
     refuse("elements with NDIR = " + std::to_string(b.ndir) + " and NSHR = " + std::to_string(b.nshr) +
            " are not supported. Use solid, plane strain or axisymmetric ones.");
   require(b.nstatev, map.nstatv() + 6, "state variables", "set *DEPVAR to that; the last 6 hold the strain");

@@ -145,3 +145,14 @@ def test_vumat_of_no_points_has_nothing_to_do(alone: Path) -> None:
     assert done.returncode == 0, done.stderr
     done = explicit(alone / "libsteel.so", blocks()[:, :0], nblock=-1)
     assert done.returncode == 1 and "NBLOCK is -1; it is the number of points" in done.stderr
+
+
+def test_vumat_refuses_a_strain_measure(alone: Path, tmp_path: Path) -> None:
+    """It was left out without a word."""
+    file = tmp_path / "steel.nml"
+    measure = "&material strain_measure = 'green_lagrange'"
+    file.write_text(draft(HARDENING, file).replace("&material", measure))
+    make(HARDENING, alone / "libsteel.so", mapping=file)
+    done = explicit(alone / "libsteel.so", blocks())
+    assert done.returncode == 1 and "has the strain measure 'green_lagrange'" in done.stderr
+    assert "leave strain_measure out of the mapping for VUMAT" in done.stderr
