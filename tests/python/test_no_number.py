@@ -90,12 +90,20 @@ def test_umat_gives_a_point_at_rest_its_elastic_tangent_without_time(
         assert found.arrays["pnewdt"] == pnewdt
 
 
-@pytest.mark.parametrize("pnewdt", [1.0, 0.1, np.nan])
+@pytest.mark.parametrize("pnewdt", [1.0, 0.1])
 def test_umat_asks_for_a_smaller_step(umat: Umat, pnewdt: float) -> None:
-    """Also if PNEWDT was never set; what another point asked for stays if it is less."""
+    """What another point asked for stays if it is less."""
     found = umat(dstran=np.full(6, 1e60), pnewdt=np.array([pnewdt]))
     assert found.status == 0, found.message
     assert found.arrays["pnewdt"] in ([0.1] if pnewdt == 0.1 else [0.25, 0.5])
+
+
+@pytest.mark.parametrize("pnewdt, told", [(0.0, "PNEWDT is 0,"), (np.nan, "PNEWDT is NaN,")])
+def test_umat_refuses_a_pnewdt_that_was_never_set(umat: Umat, pnewdt: float, told: str) -> None:
+    """It was taken for CalculiX, which has no DROT."""
+    found = umat(pnewdt=np.array([pnewdt]))
+    assert found.status == 1 and told in found.message
+    assert "Abaqus passes a positive number, CalculiX -1" in found.message
 
 
 def test_umat_is_told_that_the_strain_moves_in_no_time(umat: Umat) -> None:
