@@ -235,6 +235,13 @@ def check(mapping: Mapping, model: Model) -> None:
                 "of &material, a predefined field or a constant (&field), or the history of a "
                 "&state."
             )
+    for field in mapping.fields:
+        if (size := size_of(field.variable)) > 1:
+            raise PluginError(
+                f"The input {field.name!r} has {size} numbers, and a predefined field has one: "
+                "give the law an input for each component, or write a constant value instead of "
+                "predef."
+            )
     sizes = {variable.name: size_of(variable) for variable in model.outputs}
     for key in ENERGIES:
         name = getattr(mapping, key)

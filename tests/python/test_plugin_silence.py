@@ -1,0 +1,167 @@
+"""What plug-ins would do without a word: forget shears, relax in no time, write energies of NaN."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from generic_host import Array, Point
+from native import HOSTS
+from test_plugin_energies import explicit_step
+
+from neml2_capi.plugin import PluginError, make
+from neml2_capi.umat import draft
+
+torch = pytest.importorskip("torch")
+
+from neml2_capi import export  # noqa: E402
+
+pytestmark = [pytest.mark.full("laws are exported by torch"), pytest.mark.native]
+
+YOUNG = 200e3
+#: Couples the plane to the shears out of it, in Mandel notation: 23 with 11, 13 with 22.
+LEANING = YOUNG * np.eye(6)
+LEANING[0, 3] = LEANING[3, 0] = LEANING[1, 4] = LEANING[4, 1] = 0.2 * YOUNG
+#: Symmetric to the plane, except for the round-off of a turn.
+TURNED = YOUNG * np.eye(6)
+TURNED[0, 3] = TURNED[3, 0] = 1e-16 * YOUNG
+
+Tensors = Mapping[str, Any]
+
+
+def rate_form(stiffness: Array) -> Callable[[Tensors, Tensors], dict[str, Any]]:
+    def law(inputs: Tensors, parameters: Tensors) -> dict[str, Any]:
+        before = inputs["stress~1"]
+        step = torch.tensor(stiffness).to(before) @ (inputs["strain"] - inputs["strain~1"])
+        return {"stress": before + step}
+
+    return law
+
+
+def fast(inputs: Tensors, parameters: Tensors) -> dict[str, Any]:
+    """Relaxes in 1e-10; without time its rate is 0 / 0."""
+    step = inputs["t"] - inputs["t~1"]
+    rate = (inputs["strain"] - inputs["strain~1"]) / step
+    stress = (inputs["stress~1"] + YOUNG * rate * step) / (1 + step / 1e-10)
+    return {"stress": stress, "w": inputs["w~1"] + 1e10 * step, "stored_energy": 1e10 * step}
+
+
+def dashpot(inputs: Tensors, parameters: Tensors) -> dict[str, Any]:
+    rate = (inputs["strain"] - inputs["strain~1"]) / (inputs["t"] - inputs["t~1"])
+    return {"stress": YOUNG * inputs["strain"] + 10 * rate}
+
+
+def root(strain: Any, T: Any) -> dict[str, Any]:
+    return {"stress": YOUNG * strain, "stored_energy": torch.sqrt(T)}
+
+
+def eigen(strain: Any, eigen: Any) -> dict[str, Any]:
+    return {"stress": YOUNG * (strain - eigen)}
+
+
+STRESS = {"stress": "SR2"}
+OF_STRAIN = {"strain": "SR2", "strain~1": "SR2", "stress~1": "SR2"}
+LAWS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    "leaning": (rate_form(LEANING), {"inputs": OF_STRAIN, "outputs": STRESS}),
+    "turned": (rate_form(TURNED), {"inputs": OF_STRAIN, "outputs": STRESS}),
+    "fast": (
+        fast,
+        {
+            "inputs": {**OF_STRAIN, "w~1": "Scalar", "t": "Scalar", "t~1": "Scalar"},
+            "outputs": {**STRESS, "w": "Scalar", "stored_energy": "Scalar"},
+        },
+    ),
+    "dashpot": (
+        dashpot,
+        {
+            "inputs": {"strain": "SR2", "strain~1": "SR2", "t": "Scalar", "t~1": "Scalar"},
+            "outputs": STRESS,
+        },
+    ),
+    "root": (
+        root,
+        {
+            "inputs": {"strain": "SR2", "T": "Scalar"},
+            "outputs": {**STRESS, "stored_energy": "Scalar"},
+        },
+    ),
+    "eigen": (eigen, {"inputs": {"strain": "SR2", "eigen": "SR2"}, "outputs": STRESS}),
+}
+
+PlugIn = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def plug_in(tmp_path_factory: pytest.TempPathFactory) -> PlugIn:
+    """The library of a law, with lines more in its mapping."""
+    folder = tmp_path_factory.mktemp("laws")
+
+    def made(name: str, *lines: str, material: str = "") -> Path:
+        law, declared = LAWS[name]
+        if not (folder / name).exists():
+            export.model(law, folder / name, **declared, kernels="only")
+        stem = f"{name}{len(list(folder.glob('*.so')))}"
+        mapping, library = folder / f"{stem}.nml", folder / f"lib{stem}.so"
+        if name == "eigen":
+            mapping.write_text("&material stress = 'stress', strain = 'strain' /\n")
+        else:
+            mapping.write_text(draft(folder / name, mapping))
+        text = mapping.read_text().replace("&material", f"&material {material}")
+        mapping.write_text("\n".join([text, *lines]))
+        make(folder / name, library, mapping=mapping)
+        return library
+
+    return made
+
+
+@pytest.fixture
+def umat(tmp_path: Path) -> Callable[..., tuple[str, dict[str, Array]]]:
+    """Call a UMAT once; the message that ended the job, or the results."""
+
+    def call(library: Path, **given: Any) -> tuple[str, dict[str, Array]]:
+        arguments: dict[str, Any] = {
+            "statev": np.zeros(0),
+            "props": np.zeros(0),
+            "dtime": np.ones(1),
+            "pnewdt": np.ones(1),
+            "dfgrd0": np.eye(3),
+            "dfgrd1": np.eye(3),
+            "cmname": "law",
+        } | given
+        for name in ("stress", "stran", "dstran"):
+            arguments.setdefault(name, np.zeros(len(given["dstran"])))
+        files = [tmp_path / name for name in ("arguments.npz", "result.npz")]
+        files[1].unlink(missing_ok=True)
+        np.savez(files[0], **arguments)
+        command = [sys.executable, str(HOSTS / "umat.py"), str(library), *map(str, files)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        return done.stderr, dict(np.load(files[1])) if done.returncode == 0 else {}
+
+    return call
+
+
+Umat = Callable[..., tuple[str, dict[str, Array]]]
+
+# ---- tensors as predefined fields ----
+
+
+def test_a_predefined_field_has_one_number(plug_in: PlugIn, umat: Umat) -> None:
+    """The first component was passed, and zeros for the others."""
+    told = "The input 'eigen' has 6 numbers, and a predefined field has one"
+    with pytest.raises(PluginError, match=told):
+        plug_in("eigen", "&field name = 'eigen', predef = 1 /")
+
+
+def test_a_value_is_in_the_notation_of_neml2(plug_in: PlugIn, umat: Umat) -> None:
+    """11, 22, 33, 23, 13, 12 with shears times sqrt(2), unlike STATEV."""
+    library = plug_in("eigen", "&field name = 'eigen', value = 1, 2, 3, 4, 5, 6 /")
+    told, results = umat(library, dstran=np.zeros(6))
+    assert results, told
+    shears = np.array([6, 5, 4]) / np.sqrt(2)
+    np.testing.assert_allclose(results["stress"], -YOUNG * np.array([1, 2, 3, *shears]))
