@@ -15,6 +15,7 @@
 #include "capi/plugin/fatal.h"
 #include "capi/plugin/material.h"
 #include "capi/plugin/point.h"
+#include "capi/plugin/shears.h"
 
 namespace neml2_capi::plugin {
 namespace {
@@ -79,6 +80,22 @@ void gather(const Block& b, const Material& m, Workspace& w) {
     fields_to_model(m, VUMAT, b.field_new + p, n, w.fields.data() + p * map.nfields());
   }
   parameters_to_model(m, VUMAT, b.props, w.parameters.data());
+}
+
+// Refuses stresses that Abaqus would forget. Where one is beyond the round-off of the stress, what cancelled in it counts.
+void require_all_kept(const Block& b, const Material& m, const Workspace& w) {
+  if (!forgets_shears(m, b.components())) return;
+  const auto is_suspect = [&](std::size_t p) {
+    return has_more_shears(VUMAT, b.components(), &w.state[m.row * p], greatest_stress(m, w, p));
+  };
+  std::size_t first = 0;
+  while (first < b.points && !is_suspect(first)) ++first;
+  if (first == b.points) return;
+  Workspace& again = workspace(m, b.points, Purpose::TANGENT);
+  gather(b, m, again);
+  const Workspace& of = again.call.run(std::int64_t(b.points)) == NEML2_OK ? again : w;
+  for (std::size_t p = first; p < b.points; ++p)
+    require_kept(m, VUMAT, b.components(), &w.state[m.row * p], greatest_stress(m, of, p));
 }
 
 void scatter(const Block& b, const Material& m, const Workspace& w) {
@@ -149,6 +166,7 @@ void evaluate(const Block& b) {
     good = w.call.run(std::int64_t(b.points)) == NEML2_OK;
   }
   if (!good) refuse(reason(b, m, w));
+  require_all_kept(b, m, w);
   write_energies(b, m, w);
   scatter(b, m, w);
 }

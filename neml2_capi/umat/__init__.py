@@ -122,8 +122,8 @@ def _layout(mapping: Mapping, stress_history: bool) -> Iterator[str]:
             yield f"!   {slot.range:10} {slot.variable.name}: {text}"
     if stress_history:
         yield "!"
-        yield "! In plane strain Abaqus does not keep the stresses 13 and 23. If the material is"
-        yield "! so anisotropic that they are not zero, keep the whole stress, and add to *DEPVAR:"
+        yield "! In plane strain Abaqus does not keep the stresses 13 and 23: the job ends if they"
+        yield "! are not zero. For such a material keep the whole stress, and add 6 to *DEPVAR:"
         yield "!"
         kind = f"kind = 'symmetric', statev = {mapping.nstatv + 1}"
         yield f"!   &state name = {quoted(mapping.stress)}, {kind} /"

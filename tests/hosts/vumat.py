@@ -31,13 +31,14 @@ def block(components: int) -> Array:
 
 
 none, props = at(block(20)), np.array([200e3, 150.0])
-stress, state = block(6), block(depvar)
+count = strains.shape[2]
+stress, state = block(count), block(depvar)
 state[:, 19:] = 5.0  # what a user keeps behind the states of the law
 for step, increment in enumerate(np.diff(strains, axis=0, prepend=0)):
     given = np.asfortranarray(scale * increment)
-    new_stress, new_state, time = block(6), block(depvar) + np.nan, np.array(step + 1.0)
+    new_stress, new_state, time = block(count), block(depvar) + np.nan, np.array(step + 1.0)
     vumat(
-        *map(integer, (points, 3, 3, depvar, 0, 2, 0)),
+        *map(integer, (points, 3, count - 3, depvar, 0, 2, 0)),
         *(at(time), at(time), at(dt), b" " * 80, none, none),
         *(at(props), none, at(given), none, none, none, none, none),
         *(at(stress), at(state), none, none, none, none, none, none),

@@ -148,6 +148,66 @@ def umat(tmp_path: Path) -> Callable[..., tuple[str, dict[str, Array]]]:
 
 Umat = Callable[..., tuple[str, dict[str, Array]]]
 
+# ---- shears that a host does not keep ----
+
+PLANE = np.array([1e-3, -4e-4, 2e-4, 3e-4])  # 11, 22, 33, 12
+TOLD = "has shears that the host does not keep for this element"
+CURE = "&state name = 'stress', kind = 'symmetric', statev = 1 /"
+
+
+def test_umat_does_not_forget_shears(plug_in: PlugIn, umat: Umat) -> None:
+    told, results = umat(plug_in("leaning"), dstran=PLANE)
+    assert not results and TOLD in told and CURE in told and "add 6 to *DEPVAR" in told
+    told, results = umat(plug_in("leaning"), dstran=np.append(PLANE, [0, 0]))
+    assert results, told  # which a solid keeps
+    library = plug_in("leaning", CURE)
+    told, results = umat(library, dstran=PLANE, statev=np.zeros(6))
+    assert results, told
+    shears = 0.2 * YOUNG * PLANE[[1, 0]] / np.sqrt(2)
+    np.testing.assert_allclose(results["statev"][4:], shears, rtol=1e-12)
+
+
+def test_umat_of_large_strain_does_not_forget_shears(plug_in: PlugIn, umat: Umat) -> None:
+    large, now = "strain_measure = 'logarithmic'", np.diag(np.exp([1e-3, 0, 0]))
+    told, results = umat(plug_in("leaning", material=large), dstran=PLANE, dfgrd1=now)
+    assert not results and TOLD in told and CURE in told
+    library = plug_in("leaning", CURE, material=large)
+    told, results = umat(library, dstran=PLANE, dfgrd1=now, statev=np.zeros(6))
+    assert results, told
+    told, results = umat(plug_in("turned", material=large), dstran=PLANE, dfgrd1=now)
+    assert results, told
+
+
+def vumat(library: Path, increment: Array, states: int = 6) -> subprocess.CompletedProcess[str]:
+    """Call VUMAT of one point in two steps: there and back."""
+    folder = library.parent
+    np.save(folder / "strains.npy", np.array([[increment], [0 * increment]]))
+    numbers, files = ("1", str(states), "1"), ("strains.npy", "result.npy")
+    command = [sys.executable, str(HOSTS / "vumat.py"), str(library), *numbers]
+    command += [*(str(folder / name) for name in files), "1"]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_vumat_does_not_forget_shears(plug_in: PlugIn) -> None:
+    done = vumat(plug_in("leaning"), PLANE)
+    assert done.returncode == 1 and TOLD in done.stderr and CURE in done.stderr
+    done = vumat(plug_in("leaning"), np.append(PLANE, [0, 0]))
+    assert done.returncode == 0, done.stderr
+    done = vumat(plug_in("leaning", CURE), PLANE, 12)
+    assert done.returncode == 0, done.stderr
+
+
+def test_round_off_is_no_shear(plug_in: PlugIn, umat: Umat) -> None:
+    """Back at rest the stress is round-off, too; what cancelled in it counts."""
+    told, there = umat(plug_in("turned"), dstran=PLANE)
+    assert there, told
+    back = {"stress": there["stress"] * (1 + 1e-16), "stran": PLANE}
+    told, results = umat(plug_in("turned"), dstran=-PLANE, **back)
+    assert results, told
+    done = vumat(plug_in("turned"), PLANE)
+    assert done.returncode == 0, done.stderr
+
+
 # ---- tensors as predefined fields ----
 
 

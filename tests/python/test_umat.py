@@ -287,12 +287,12 @@ def test_the_whole_stress_can_be_kept_as_a_state(maps: Path) -> None:
 @needs_fortran
 @pytest.mark.parametrize("ntens", [6, 4])
 def test_a_state_of_an_offset_begins_there_at_a_statev_of_zero(maps: Path, ntens: int) -> None:
+    rotation, out = ((0.0, 0.0, 0.3), 0.0) if ntens == 4 else ((0.1, 0.2, 0.3), 2.0)
     edit(maps, "statev = 1 /", "statev = 1, offset = 0.01 /")
-    edit(maps, "statev = 8 /", "statev = 8, offset = 9., -4., -5., 3., 2., 1. /")
-    rotation = (0.0, 0.0, 0.3) if ntens == 4 else (0.1, 0.2, 0.3)
+    edit(maps, "statev = 8 /", f"statev = 8, offset = 9., -4., -5., 3., {out}, {out / 2} /")
     case = Case("combined_hardening", [PATH[0], replace(PATH[1], rotation=rotation)], ntens=ntens)
     result, model = drive(case, maps), Model(PREBUILT / "combined_hardening")
-    offset = np.array([0.01, *[0.0] * 6, 9.0, -4.0, -5.0, 3.0, 2.0, 1.0])
+    offset = np.array([0.01, *[0.0] * 6, 9.0, -4.0, -5.0, 3.0, out, out / 2])
     (increments,) = result.points
     for now, (stress, _, statev) in zip(
         increments, direct(model, guess(model), case, increments, offset), strict=True
