@@ -127,9 +127,19 @@ void gather(const BehaviourData& d, const Material& m, const Tensors& tensors, c
   parameters_to_model(m, GENERIC, d.s1.properties, w.parameters.data());
 }
 
+// Energies of the beginning are those of the end.
+void keep_energies(const BehaviourData& d, const Mapping& map) {
+  const auto keep = [](const std::string& name, const double* before, double* now) {
+    if (!name.empty() && before && now) *now = *before;
+  };
+  keep(map.stored_energy, d.s0.stored, d.s1.stored);
+  keep(map.dissipated_energy, d.s0.dissipated, d.s1.dissipated);
+}
+
 void scatter(const Material& m, const Tensors& tensors, const Workspace& w, const BehaviourData& d) {
   tensors.write(w.state.data(), d.s1.forces);
   states_to_host(m, tensors.states, w.state.data(), 1, d.s1.states);
+  if (w.stays) return keep_energies(d, m.mapping);
   if (!m.mapping.stored_energy.empty() && d.s1.stored) *d.s1.stored = w.stored_energy(m, 0);
   if (!m.mapping.dissipated_energy.empty() && d.s1.dissipated) *d.s1.dissipated = w.dissipated_energy(m, 0);
 }

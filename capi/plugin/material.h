@@ -91,6 +91,7 @@ class Workspace {
   std::vector<double> stored, dissipated;            // energies, 1 per point, if the model has them, not as states
   std::vector<double> cut;                           // by what to multiply the increment
   std::vector<std::int32_t> status;
+  bool stays = false;      // the last point was at rest in no time: energies stay, too
   bool fits_host = false;  // UMAT has seen that the host passes all that the material needs
   double time = 0, old_time = 0;
   neml2::Call call;

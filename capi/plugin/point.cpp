@@ -146,6 +146,7 @@ void require_finite(const Material& m, const Workspace& w, std::size_t points, d
 }
 
 bool evaluate_point(const Material& m, Workspace& w, double step, const Words& words) {
+  w.stays = false;
   require_finite(m, w, 1, step, words);
   Found found = run(m, w);
   if (w.status[0] == NEML2_OUT_OF_BOUNDS) return false;
@@ -153,12 +154,12 @@ bool evaluate_point(const Material& m, Workspace& w, double step, const Words& w
     if (!stands_still(m, w, 1))
       refuse(std::string(words.step) + " is 0 while the strain, the temperature or a field changes, and the law has " +
              "rates, which divide by it: give a time step above 0.");
+    w.stays = true;
     for (const double part : MOMENTS) {
       w.stand_still(part, step);
       if ((found = run(m, w)).tangent) break;
     }
   }
-  if (found.tangent) return true;
   if (!found.values) {
     const auto bad = std::find_if_not(w.state.begin(), w.state.begin() + std::ptrdiff_t(m.row),
                                       [](double number) { return std::isfinite(number); });
@@ -168,11 +169,14 @@ bool evaluate_point(const Material& m, Workspace& w, double step, const Words& w
              "state and the constants, and where the law divides, takes roots or logarithms.");
     return false;
   }
-  if (!tangent_beside(m, w))
+  if (!found.tangent && !tangent_beside(m, w))
     refuse("the derivative of '" + m.mapping.stress + "' with respect to '" + m.mapping.strain + "', which is " +
            words.tangent +
            ", is not finite, nor has it a limit beside this strain; the stress itself is. A smaller step " +
            "does not mend that: write the law so that it can be differentiated here.");
+  if (!w.stays) return true;
+  require_each(row(m, w.old_state, 0).first(m.size()), words.stress, alone);
+  w.state = w.old_state;  // a law may relax in a moment
   return true;
 }
 

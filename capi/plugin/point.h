@@ -22,7 +22,8 @@ bool stands_still(const Material& material, const Workspace& w, std::size_t poin
 
 // Evaluates the first point of a workspace, and its tangent if that has one; both are finite if it returns true. If the
 // tangent alone is not, it is that beside the strain: see docs/hosts/plug-in.md. An increment without time in which
-// nothing happens is one of a moment. Returns false if a smaller increment may mend what failed.
+// nothing happens has the tangent of a moment, and stress and states stay. Returns false if a smaller increment may mend
+// what failed.
 bool evaluate_point(const Material& material, Workspace& w, double step, const Words& words);
 
 // What the library says of the points that failed last.

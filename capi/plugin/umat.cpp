@@ -154,6 +154,7 @@ void scatter(const Arguments& a, const Material& m, const Host& host, const Conv
   to_host(tensors, tensors.stress, w.state.data(), a.ntens, 1, a.stress);
   scatter_tangent(a, tensors, w);
   states_to_host(m, *host.convention, w.state.data(), 1, a.statev);
+  if (w.stays) return;
   if (!m.mapping.stored_energy.empty()) *a.sse = w.stored_energy(m, 0);
   if (!m.mapping.dissipated_energy.empty()) *a.spd = w.dissipated_energy(m, 0);
 }

@@ -47,12 +47,12 @@ struct Block {
 };
 
 void check(const Block& b, const Mapping& map) {
-  if (b.ndir != 3 || (b.nshr != 1 && b.nshr != 3))
   if (!map.strain_measure.empty())
     refuse(
         "the mapping has the strain measure '" + map.strain_measure +
         "', and Abaqus/Explicit passes increments of strain in a frame that turns with the material, no strain of that "
         "measure: leave strain_measure out of the mapping for VUMAT.");
+  if (b.ndir != 3 || (b.nshr != 1 && b.nshr != 3))
     refuse("elements with NDIR = " + std::to_string(b.ndir) + " and NSHR = " + std::to_string(b.nshr) +
            " are not supported. Use solid, plane strain or axisymmetric ones.");
   require(b.nstatev, map.nstatv() + 6, "state variables", "set *DEPVAR to that; the last 6 hold the strain");
@@ -126,6 +126,14 @@ void write_energies(const Block& b, const Material& m, const Workspace& w) {
   }
 }
 
+// The results of points at rest in no time, of which a law of rates has none; states and strain are there already.
+void stay(const Block& b, const Mapping& map) {
+  std::copy_n(b.stress_old, b.points * std::size_t(b.components()), b.stress_new);
+  if (map.stored_energy.empty() && map.dissipated_energy.empty() && !map.integrates_energies) return;
+  std::copy_n(b.internal_old, b.points, b.internal_new);
+  std::copy_n(b.inelastic_old, b.points, b.inelastic_new);
+}
+
 // What to say of points that failed.
 std::string reason(const Block& b, const Material& m, const Workspace& w) {
   const auto begin = w.status.begin(), end = begin + std::ptrdiff_t(b.points);
@@ -157,14 +165,11 @@ void evaluate(const Block& b) {
   Workspace& w = workspace(m, b.points, Purpose::VALUES);
   gather(b, m, w);
   require_finite(m, w, b.points, b.dt, VUMAT_WORDS);
-  bool good = w.call.run(std::int64_t(b.points)) == NEML2_OK;
+  const bool good = w.call.run(std::int64_t(b.points)) == NEML2_OK;
   tell_warnings(m, FROM_ZERO);
-  const bool at_rest = !good && b.dt == 0 && m.has_rates && stands_still(m, w, b.points);
-  for (const double part : MOMENTS) {
-    if (good || !at_rest) break;
-    w.time = w.old_time + moment(part, b.dt, w.old_time);
-    good = w.call.run(std::int64_t(b.points)) == NEML2_OK;
-  }
+  const auto begin = w.status.begin(), end = begin + std::ptrdiff_t(b.points);
+  const bool in_bounds = std::find(begin, end, NEML2_OUT_OF_BOUNDS) == end;
+  if (!good && in_bounds && b.dt == 0 && m.has_rates && stands_still(m, w, b.points)) return stay(b, m.mapping);
   if (!good) refuse(reason(b, m, w));
   require_all_kept(b, m, w);
   write_energies(b, m, w);

@@ -53,6 +53,7 @@ def explicit_step(
     increment: Array,
     before: tuple[Array, ...],
     now: float,
+    dt: float = 1.0,
 ) -> tuple[Array, Array, Array]:
     """One call of VUMAT for some points: their stress, state and two energies per mass."""
     old = [np.asfortranarray(values) for values in before]
@@ -63,7 +64,7 @@ def explicit_step(
     none, time, increment = pointer(np.zeros(64)), np.array([now]), np.asfortranarray(increment)
     into = np.zeros((2, points))
     vumat(
-        *counts, *map(pointer, (time, time, np.ones(1))), b"STEEL".ljust(80), none, none,
+        *counts, *map(pointer, (time, time, np.array([dt]))), b"STEEL".ljust(80), none, none,
         *map(pointer, (props, density, increment)), *[none] * 5,
         *map(pointer, (old[0], old[1], before[2][0], before[2][1])), *[none] * 4,
         *map(pointer, (new[0], new[1], into[0], into[1])),

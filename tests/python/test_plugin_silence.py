@@ -225,3 +225,50 @@ def test_a_value_is_in_the_notation_of_neml2(plug_in: PlugIn, umat: Umat) -> Non
     assert results, told
     shears = np.array([6, 5, 4]) / np.sqrt(2)
     np.testing.assert_allclose(results["stress"], -YOUNG * np.array([1, 2, 3, *shears]))
+
+
+# ---- at rest in no time ----
+
+STRESS_BEFORE = np.array([50.0, -20, 10, 5, 6, 7])
+
+
+def test_umat_keeps_stress_and_states_in_no_time(plug_in: PlugIn, umat: Umat) -> None:
+    for time in (0.0, 1e11):  # whose moment is long
+        told, results = umat(
+            plug_in("fast"),
+            stress=STRESS_BEFORE,
+            statev=np.array([3.0]),
+            stran=np.full(6, 1e-4),
+            dstran=np.zeros(6),
+            time=np.full(2, time),
+            dtime=np.zeros(1),
+        )
+        assert results, told
+        np.testing.assert_allclose(results["stress"], STRESS_BEFORE, rtol=1e-15)
+        assert results["statev"] == [3.0] and results["sse"] == [-1.0]
+        assert np.isfinite(results["ddsdde"]).all() and results["ddsdde"][0, 0] > 0
+
+
+def test_umat_names_a_stress_that_cannot_stay(plug_in: PlugIn, umat: Umat) -> None:
+    """Nor does a law without history of the stress say what it is."""
+    given = {"stress": np.full(6, np.nan), "dtime": np.zeros(1)}
+    told, results = umat(plug_in("dashpot"), dstran=np.zeros(6), **given)
+    assert not results and "STRESS" in told and "is NaN or infinite" in told
+
+
+def test_mgis_keeps_stress_and_states_in_no_time(plug_in: PlugIn) -> None:
+    point = Point(plug_in("fast"), states=np.array([3.0]), forces=STRESS_BEFORE)
+    for code in (4, 0):
+        result = point.call(code, np.zeros(6), dt=0)
+        assert result.status == 1, result.message
+        np.testing.assert_array_equal(result.forces, STRESS_BEFORE)
+        assert result.states == [3.0] and result.energies[0] == 0
+
+
+def test_vumat_keeps_stress_and_states_in_no_time(plug_in: PlugIn) -> None:
+    called = ctypes.CDLL(str(plug_in("fast"))).vumat_
+    before = (np.outer([1, 2], STRESS_BEFORE), np.full((2, 7), 3.0), np.full((2, 2), 4.0))
+    none = np.zeros(0)
+    found = explicit_step(called, none, np.ones(2), np.zeros((2, 6)), before, 1.0, dt=0.0)
+    for now, old in zip(found, before, strict=True):
+        np.testing.assert_array_equal(now, old)
