@@ -95,6 +95,17 @@ bool tangent_beside(const Material& m, Workspace& w) {
   return found;
 }
 
+// Refuses an energy that is not finite where the stress is; an energy that is a state stands among the states.
+void require_energies(const Material& m, const Workspace& w) {
+  const auto require_one = [&](const std::string& name, double energy) {
+    if (!name.empty() && !std::isfinite(energy))
+      refuse("the output '" + name + "', an energy of the mapping, is not finite, and the stress is. Check where the " +
+             "law divides, takes roots or logarithms, or leave the energy out of the mapping.");
+  };
+  require_one(m.mapping.stored_energy, w.stored_energy(m, 0));
+  require_one(m.mapping.dissipated_energy, w.dissipated_energy(m, 0));
+}
+
 }  // namespace
 
 std::string last_words() {
@@ -174,7 +185,10 @@ bool evaluate_point(const Material& m, Workspace& w, double step, const Words& w
            words.tangent +
            ", is not finite, nor has it a limit beside this strain; the stress itself is. A smaller step " +
            "does not mend that: write the law so that it can be differentiated here.");
-  if (!w.stays) return true;
+  if (!w.stays) {
+    require_energies(m, w);
+    return true;
+  }
   require_each(row(m, w.old_state, 0).first(m.size()), words.stress, alone);
   w.state = w.old_state;  // a law may relax in a moment
   return true;

@@ -272,3 +272,17 @@ def test_vumat_keeps_stress_and_states_in_no_time(plug_in: PlugIn) -> None:
     found = explicit_step(called, none, np.ones(2), np.zeros((2, 6)), before, 1.0, dt=0.0)
     for now, old in zip(found, before, strict=True):
         np.testing.assert_array_equal(now, old)
+
+
+# ---- energies ----
+
+
+def test_an_energy_that_is_not_finite_ends_the_job(plug_in: PlugIn, umat: Umat) -> None:
+    """SSE became NaN, and the job went on."""
+    strain = np.full(6, 1e-4)
+    told, results = umat(plug_in("root"), dstran=strain, temp=np.array([-1.0]))
+    assert not results and "the output 'stored_energy', an energy of the mapping, is not" in told
+    told, results = umat(plug_in("root"), dstran=strain, temp=np.array([4.0]))
+    assert results["sse"] == [2.0], told
+    result = Point(plug_in("root"), external=np.array([-1.0])).call(4, strain)
+    assert result.status == -1 and "the output 'stored_energy'" in result.message
