@@ -120,6 +120,11 @@ def _layout(mapping: Mapping, stress_history: bool) -> Iterator[str]:
             notes = [kind, components, f"{sites} sites" if sites > 1 else ""]
             text = "; ".join(filter(None, notes))
             yield f"!   {slot.range:10} {slot.variable.name}: {text}"
+        if any(state.kind == "symmetric" for state in mapping.states):
+            yield "!"
+            yield "! The order is UMAT's; VUMAT and Kratos have 11, 22, 33, 12, 23, 13. An offset"
+            yield "! is in it, too. The value of a &field is in NEML2's order and Mandel notation:"
+            yield "! 11, 22, 33, 23, 13, 12, shears times sqrt(2)."
     if stress_history:
         yield "!"
         yield "! In plane strain Abaqus does not keep the stresses 13 and 23: the job ends if they"

@@ -178,7 +178,9 @@ class State(Slot):
     kind: str = _declared(_kind, _TURNS)
     statev: int = _declared(_place, "where it begins in STATEV, counted from 1")
     offset: tuple[float, ...] = _declared(
-        _values, "the state is STATEV and this: its value where STATEV begins with zero", default=()
+        _values,
+        "the state is STATEV and this, in its order: its value where STATEV begins with zero",
+        default=(),
     )
 
 
@@ -209,7 +211,9 @@ class Constant(Entry):
 
     group = "field"
     value: tuple[float, ...] = _declared(
-        _values, "instead of predef: the constant value, one number or one for each component"
+        _values,
+        "instead of predef: the constant value, one number or one for each component, in NEML2's "
+        "order and Mandel notation",
     )
 
 

@@ -29,6 +29,7 @@ def test_the_draft_of_a_law_with_history_is_complete(tmp_path: Path) -> None:
         "!   200000, 150",
         "!   1          equivalent_plastic_strain: scalar",
         "!   2 to 7     X1: symmetric; 11, 22, 33, 12, 13, 23; shear not doubled",
+        "! The order is UMAT's; VUMAT and Kratos have 11, 22, 33, 12, 23, 13. An offset",
         "  strain = 'strain'  ! STRAN + DSTRAN",
         "  stress = 'stress'",
         "  time = 't'  ! TIME(2) + DTIME",
