@@ -15,6 +15,13 @@ from neml2_capi.header.bounds import SETTING, fails_by_setting
 from neml2_capi.header.languages import GLOBALS, OF_CPP, in_cpp, in_opencl
 from neml2_capi.header.law import TEXT, Law
 from neml2_capi.header.walk import DERIVATIVES
+from neml2_capi.kernels.arithmetic import (
+    FLAGS,
+    FLAGS_OF_OPENCL,
+    REFUSED,
+    REFUSED_BY_CLANG,
+    precise,
+)
 from neml2_capi.kernels.emit import Names, number
 
 
@@ -172,6 +179,10 @@ def cpp(face: Face) -> str:
     return Template(_text("law.hpp")).substitute(
         common,
         kernel=_kernel(face, "packed.hpp", common, _ARRAYS_OF_CPP),
+        refused=REFUSED.format(flags=FLAGS),
+        refused_by_clang=REFUSED_BY_CLANG.format(head="NEML2_FUNCTION static"),
+        precise=precise("precise, on, push"),
+        imprecise=precise("pop"),
         checksum=hashlib.sha256(functions.encode()).hexdigest()[:8],
         numbers=_text("numbers.hpp").strip(),
         functions=functions,
@@ -227,6 +238,9 @@ def opencl(face: Face) -> str:
     return Template(_text("law.cl")).substitute(
         common,
         kernel=_kernel(face, "packed.cl", common, _ARRAYS_OF_OPENCL),
+        refused=REFUSED.format(flags=FLAGS_OF_OPENCL),
+        refused_by_clang=REFUSED_BY_CLANG.format(head="NEML2_FUNCTION"),
+        precise=precise("precise, on"),
         numbers=_text("numbers.cl").strip(),
         functions="\n\n".join(in_opencl(definition) for definition in face.law.definitions),
         settings="\n".join(f"  {t} {n}; /* {c} */" for t, n, c in settings),

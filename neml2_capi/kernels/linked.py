@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from neml2_capi.kernels.arithmetic import FLAGS, REFUSED, REFUSED_BY_CLANG, precise
 from neml2_capi.kernels.build import require_sources
 from neml2_capi.kernels.folder import C, KernelError, in_single_precision, read_metadata
 from neml2_capi.kernels.packed import kernels_alone
@@ -29,6 +30,9 @@ _HEAD = """\
  * Compile it by gcc or clang with -O2 -Wno-psabi -fno-math-errno -fno-trapping-math; and with
  * -march=x86-64-v3 if all processors have AVX2. The bits are the same. By neml2-capi static.
  */
+"""
+#: Behind what clang is told of precise arithmetic, which lets it fuse products with sums.
+_UNFUSED = """\
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF
 #else
@@ -71,7 +75,9 @@ def linked(root: Path, name: str, real: str = "float64") -> str:
     require_sources(folder, document)
     name = identifier(name)
     names = [kernel["name"] for kernel in document["kernels"]]
-    parts = [_HEAD.format(name=name), '#include "neml2_capi.h"\n']
+    parts = [_HEAD.format(name=name) + REFUSED.format(flags=FLAGS) + precise("precise, on")]
+    parts += [_UNFUSED, REFUSED_BY_CLANG.format(head="static inline __attribute__((unused))")]
+    parts.append('#include "neml2_capi.h"\n')
     if in_single_precision(document):
         parts.append("#define NEML2_KERNEL_FLOAT\n#define NEML2_KERNEL_LANES 8\n")
     headers = _Headers(folder)

@@ -1,11 +1,8 @@
 $head
-#ifdef __FAST_RELAXED_MATH__
-#error "this text needs IEEE arithmetic: build without -cl-fast-relaxed-math"
-#endif
-#if __OPENCL_C_VERSION__ < 120
+$refused#if __OPENCL_C_VERSION__ < 120
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
-#pragma OPENCL FP_CONTRACT OFF
+$precise#pragma OPENCL FP_CONTRACT OFF
 #define NEML2_FUNCTION static inline
 #define NEML2_FUSED 1
 
@@ -25,7 +22,7 @@ typedef struct report {
   double suggested_cut; /* the factor by which to cut the increment of a point that failed; else 1 */
 } report;
 
-$numbers
+${refused_by_clang}$numbers
 
 $functions
 $kernel

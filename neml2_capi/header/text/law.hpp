@@ -2,10 +2,7 @@ $head
 #ifndef NEML2_LAW_$name
 #define NEML2_LAW_$name
 
-#if defined(__FAST_MATH__) || (defined(__USE_FAST_MATH__) && __USE_FAST_MATH__) || defined(_M_FP_FAST)
-#error "this header needs IEEE arithmetic: compile without -ffast-math, /fp:fast and --use_fast_math"
-#endif
-#if defined(__FLT_EVAL_METHOD__) && (__FLT_EVAL_METHOD__ == 1 || __FLT_EVAL_METHOD__ == 2)
+$refused#if defined(__FLT_EVAL_METHOD__) && (__FLT_EVAL_METHOD__ == 1 || __FLT_EVAL_METHOD__ == 2)
 #error "this header needs numbers that are rounded as they are: compile with -mfpmath=sse"
 #endif
 /* Precedes each function: __host__ __device__ or KOKKOS_INLINE_FUNCTION, for example. */
@@ -60,6 +57,7 @@ $head
 #include <cmath>
 #endif
 
+$precise
 namespace $name {
 /* Another law of the same name may be linked with this one. */
 inline namespace law_$checksum {
@@ -106,7 +104,7 @@ struct report {
 struct law {
 enum { undecided = -1, ok = 0, non_finite = 1, not_converged = 2, singular_system = 3, out_of_bounds = 4 };
 
-$numbers
+${refused_by_clang}$numbers
 
 $functions
 };
@@ -182,7 +180,7 @@ $load_parameters
 }  // namespace law_$checksum
 }  // namespace $name
 
-$kernel#undef NEML2_ON_DEVICE
+$kernel$imprecise#undef NEML2_ON_DEVICE
 #undef NEML2_FUSED
 #undef NEML2_ROLLED
 #undef NEML2_UNROLLED

@@ -109,7 +109,8 @@ struct number {
   NEML2_FUNCTION number &operator+=(number x) { return *this = *this + x; }
   NEML2_FUNCTION number &operator-=(number x) { return *this = *this - x; }
   NEML2_FUNCTION number &operator*=(number x) { return *this = *this * x; }
-  NEML2_FUNCTION friend number operator-(number a) { return -a.value; }
+  /* By a difference: clang gives a unary minus the flags of the command, which may change signs of zeros. */
+  NEML2_FUNCTION friend number operator-(number a) { return T(-0.0) - a.value; }
   NEML2_FUNCTION friend number operator+(number a, number b) { return a.value + b.value; }
   NEML2_FUNCTION friend number operator-(number a, number b) { return a.value - b.value; }
   NEML2_FUNCTION friend number operator*(number a, number b) { return times(a.value, b.value); }
