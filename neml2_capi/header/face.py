@@ -159,6 +159,10 @@ class Face:
             yield "double", "ls_c", of("ls_c"), "of Armijo's rule"
 
 
+#: What stands in a header for its checksum until it is known: no text has this.
+_CHECKSUM = "\0checksum\0"
+
+
 def cpp(face: Face) -> str:
     """The header in C++17."""
     law = face.law
@@ -176,14 +180,14 @@ def cpp(face: Face) -> str:
         "given": _GIVEN,
         "rules": "\n".join(f"  rules.{name} = {name};" for name in _arguments(face)),
     }
-    return Template(_text("law.hpp")).substitute(
+    text = Template(_text("law.hpp")).substitute(
         common,
         kernel=_kernel(face, "packed.hpp", common, _ARRAYS_OF_CPP),
         refused=REFUSED.format(flags=FLAGS),
         refused_by_clang=REFUSED_BY_CLANG.format(head="NEML2_FUNCTION static"),
         precise=precise("precise, on, push"),
         imprecise=precise("pop"),
-        checksum=hashlib.sha256(functions.encode()).hexdigest()[:8],
+        checksum=_CHECKSUM,
         numbers=_text("numbers.hpp").strip(),
         functions=functions,
         inputs="\n".join(f"{v.declaration()} /* {v.comment} */" for v in face.inputs),
@@ -196,6 +200,7 @@ def cpp(face: Face) -> str:
         load="\n".join(load),
         store="\n".join(v.stored("out", "y") for v in face.outputs),
     )
+    return text.replace(_CHECKSUM, hashlib.sha256(text.encode()).hexdigest()[:16])
 
 
 def _derivatives(face: Face) -> Iterator[str]:

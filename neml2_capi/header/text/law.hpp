@@ -1,5 +1,9 @@
 $head
-#ifndef NEML2_LAW_$name
+#ifndef NEML2_TEXT_$checksum
+#define NEML2_TEXT_$checksum
+#ifdef NEML2_LAW_$name
+#error "another law is named $name in this file: write one of them again with another --name"
+#endif
 #define NEML2_LAW_$name
 
 $refused#if defined(__FLT_EVAL_METHOD__) && (__FLT_EVAL_METHOD__ == 1 || __FLT_EVAL_METHOD__ == 2)
