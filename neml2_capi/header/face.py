@@ -12,7 +12,7 @@ from typing import Any
 
 from neml2_capi.engine.description import point_shape
 from neml2_capi.header.bounds import SETTING, fails_by_setting
-from neml2_capi.header.languages import GLOBALS, OF_CPP, in_cpp, in_opencl
+from neml2_capi.header.languages import GLOBALS, NO_MEMBERS, OF_CPP, commented, in_cpp, in_opencl
 from neml2_capi.header.law import TEXT, Law
 from neml2_capi.header.walk import DERIVATIVES
 from neml2_capi.kernels.arithmetic import (
@@ -42,7 +42,7 @@ class Member:
     @property
     def comment(self) -> str:
         shape = " x ".join(map(str, self.shape)) if self.shape else "a number"
-        return f"{self.name}: {self.kind + ', ' if self.kind else ''}{shape}"
+        return f"{commented(self.name)}: {self.kind + ', ' if self.kind else ''}{shape}"
 
     def declaration(self, values: Iterable[float] = (), single: bool = False) -> str:
         """A line of a structure, with the values that it has if nothing is said."""
@@ -66,7 +66,7 @@ class Member:
 
 def members(variables: Iterable[Any]) -> list[Member]:
     """Variables in their order, by names that no other has."""
-    known, found, first = Names((*OF_CPP, "x", "p", "y")), [], 0
+    known, found, first = Names((*NO_MEMBERS,)), [], 0
     for variable in variables:
         shape, kind = tuple(point_shape(variable)), variable.type or ""
         found.append(Member(variable.name, known.new(variable.name), shape, kind, first))
@@ -116,7 +116,7 @@ class Face:
         }
 
     def head(self) -> Iterator[str]:
-        yield f"/* {self.name}: a material model at one point, from {self.told}."
+        yield f"/* {commented(f'{self.name}: a material model at one point, from {self.told}.')}"
         yield " *"
         for title, of in (
             ("Inputs", self.inputs),
@@ -218,7 +218,7 @@ def _derivatives(face: Face) -> Iterator[str]:
         out = outputs[pair.output]
         name = known.new(f"{out.member}_by_{given.member}")
         at = f"(i + {out.first}) * columns + j + {before + given.first}"
-        yield f"  /* d {out.name} / d {given.name}: {out.size} x {given.size} */"
+        yield f"  /* {commented(f'd {out.name} / d {given.name}: {out.size} x {given.size}')} */"
         yield f"  NEML2_FUNCTION real &{name}(int i, int j) {{ return values[{at}]; }}"
         yield f"  NEML2_FUNCTION real {name}(int i, int j) const {{ return values[{at}]; }}"
 

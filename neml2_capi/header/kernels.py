@@ -13,6 +13,7 @@ from neml2_capi.header.definitions import Definition, chosen, definitions, neede
 from neml2_capi.header.one_number import of_one
 from neml2_capi.kernels.folder import C, KernelError, checksum
 from neml2_capi.kernels.tables import identifier
+from neml2_capi.kernels.variables import with_variables_apart
 
 _SPARSE = re.compile(r"static const int32_t output_(\d+)_places\[\] = \{([^}]*)\};")
 _TABLE = re.compile(r"^const neml2_kernel \w+ = \{\s*(.*?)\};", re.MULTILINE | re.DOTALL)
@@ -50,7 +51,8 @@ def read_kernel(folder: Path, entry: Mapping[str, Any]) -> Kernel:
     if len(values) < 17:
         raise KernelError(f"{path} is a kernel of an old form; compile the model again")
     kept, prepares, auxiliaries = int(values[11]), values[12] != "0", int(values[16])
-    known = list(definitions(chosen(text, entry["real"] == "float32")))
+    found_in = definitions(chosen(text, entry["real"] == "float32"))
+    known = [replace(d, text=with_variables_apart(d.text)) for d in found_in]
     name = identifier(entry["name"])
     roots = ["run", "prepare"] if prepares else ["run"]
     used = needed(roots, known)

@@ -21,6 +21,10 @@ OF_CPP = _underscored(
     "static_cast template this thread_local throw true try typeid typename using virtual wchar_t "
     "xor xor_eq"
 )
+#: Macros and words of compilers, and macros of C's headers, that stand for something else.
+_MACROS = "errno i386 linux typeof unix"
+#: What no member is called: words of the language, macros, and what the text calls something else.
+NO_MEMBERS = {*OF_CPP, *_MACROS.split(), "x", "p", "y", "parameters"}
 _OF_MATH = (
     "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh drem erf erfc exp exp10 "
     "exp2 expm1 fabs fdim finite floor fma fmax fmin fmod frexp gamma hypot ilogb isinf isnan j0 "
@@ -38,6 +42,7 @@ _OF_SYSTEMS = (
 GLOBALS = {
     *(f"{name}{end}" for name in _OF_MATH.split() for end in ("", "f", "l")),
     *_OF_SYSTEMS.split(),
+    *_MACROS.split(),
 }
 _OF_OPENCL = _underscored(
     "bool complex constant event_t generic global half imaginary kernel local pipe private quad "
@@ -79,6 +84,12 @@ def in_opencl(definition: Definition) -> str:
         for t in made.tables
     ]
     return "\n".join([*tables, _with_words(made, _WORDS_OF_OPENCL)])
+
+
+def commented(text: str) -> str:
+    """A text that ends no comment of C, begins none, and stays in its line."""
+    shown = "".join(c if c.isprintable() else " " for c in text)
+    return re.sub(r"\*(?=/)|/(?=\*)", r"\g<0> ", shown).replace("??/", "? ?/")
 
 
 def _with_words(definition: Definition, words: Mapping[str, str]) -> str:

@@ -14,6 +14,7 @@ from neml2_capi.kernels.build import require_sources
 from neml2_capi.kernels.folder import C, KernelError, in_single_precision, read_metadata
 from neml2_capi.kernels.packed import kernels_alone
 from neml2_capi.kernels.tables import identifier, kernel_set
+from neml2_capi.kernels.variables import with_variables_apart
 
 _INCLUDE = re.compile(r'^#include "(\w+\.h)"\n', re.MULTILINE)
 #: What a kernel defines for itself: prepare, run, kernel_inputs.
@@ -84,7 +85,8 @@ def linked(root: Path, name: str, real: str = "float64") -> str:
     parts.append(headers.into('#include "neml2_kernel.h"\n#include "functions.h"\n'))
     for kernel in document["kernels"]:
         text = (folder / kernel["source"]).read_text(encoding="utf-8")
-        parts.append(_apart(headers.into(text), identifier(kernel["name"])))
+        text = headers.into(with_variables_apart(text))
+        parts.append(_apart(text, identifier(kernel["name"])))
     listed = headers.into(kernel_set(document["model"], names))
     listed = listed.partition("\nconst neml2_kernel_set")[0]
     parts.append(re.sub(r"^extern .*\n", "", listed, flags=re.MULTILINE))
