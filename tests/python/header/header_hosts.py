@@ -92,8 +92,15 @@ def compiled(text: str, folder: Path, compiler: str, *options: str) -> Path:
 
 
 def built(text: str, folder: Path, compiler: str, *options: str) -> ctypes.CDLL:
-    """The same as a shared object."""
-    return ctypes.CDLL(str(compiled(text, folder, compiler, *options, "-shared", "-fPIC")))
+    """The same as a shared object.
+
+    It is linked without the options: for some, compilers link a start that takes denormal numbers
+    for zero in all of the process that loads it.
+    """
+    made = compiled(text, folder, compiler, *options, "-c", "-fPIC")
+    library = made.with_suffix(".so")
+    subprocess.run([compiler, "-shared", str(made), "-o", str(library)], check=True)
+    return ctypes.CDLL(str(library))
 
 
 def columns_of(model: Model, by_parameters: bool) -> list[Any]:
