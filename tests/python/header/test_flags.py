@@ -24,7 +24,7 @@ from native import INCLUDE
 from neml2_capi import examples
 from neml2_capi.kernels.linked import linked
 
-pytestmark = pytest.mark.numbers
+pytestmark = [pytest.mark.numbers, pytest.mark.full("many compilers take a text")]
 
 REORDERING = "-fassociative-math -fno-signed-zeros -fno-trapping-math"
 #: What gcc tells of its flags, and clang of few.
@@ -114,7 +114,6 @@ def test_clang_computes_precisely_whatever_it_hides(
         assert RELAXED.findall(made.stdout) == []
 
 
-@pytest.mark.full("each of the builds takes seconds")
 @pytest.mark.parametrize("flags", [*QUIET_IN_CLANG, *QUIET_IN_OLD_CLANG])
 @pytest.mark.parametrize("compiler", ["clang++-14", "clang++-13"])
 def test_hidden_flags_of_clang_leave_the_bits(compiler: str, flags: str, tmp_path: Path) -> None:
