@@ -62,8 +62,7 @@ Tally evaluate_others(const Model& model, const Bindings& bindings, std::int64_t
   Tally tally;
   Vector<std::int64_t> others = points_but(begin, end, left_out);
   if (!others.empty()) tally = evaluate_points(model, bindings, std::move(others), miters, evaluate);
-  for (std::size_t k = 0; bindings.unknowns && k < model.variables(Kind::unknown).size(); ++k)
-    iterates_of_all(bindings, k, model.variables(Kind::unknown)[k]);  // NaN: there was no iterate at these points
+  begin_iterates(model, bindings);  // NaN: there was no iterate at these points
   for (const LeftOut& each : left_out) {
     report(bindings, NEML2_REPORT_STATUS, each.point, status);
     report(bindings, NEML2_REPORT_ITERATIONS, each.point, std::int32_t{0});

@@ -69,6 +69,11 @@ Tensor& iterates_of_all(const Bindings& bindings, std::size_t unknown, const Var
   return all;
 }
 
+void begin_iterates(const Model& model, const Bindings& bindings) {
+  const auto& unknowns = model.variables(Kind::unknown);
+  for (std::size_t k = 0; bindings.unknowns && k < unknowns.size(); ++k) iterates_of_all(bindings, k, unknowns[k]);
+}
+
 void write_unknowns(const Model& model, const Bindings& bindings, const Chunk& chunk) {
   const auto& unknowns = model.variables(Kind::unknown);
   for (std::size_t i = 0; i < unknowns.size(); ++i) {

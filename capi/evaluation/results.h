@@ -18,6 +18,8 @@ void write_results(const Model& model, const Bindings& bindings, const Chunk& ch
 void write_derivatives(const Model& model, const Bindings& bindings, const Chunk& chunk, const Derived& derived);
 // The last iterates of failed points; NaN elsewhere. For one thread at a time.
 Tensor& iterates_of_all(const Bindings& bindings, std::size_t unknown, const Variable& variable);
+// Makes them, of all unknowns, if the caller wants them. For one thread at a time.
+void begin_iterates(const Model& model, const Bindings& bindings);
 void write_unknowns(const Model& model, const Bindings& bindings, const Chunk& chunk);
 
 // Sums over all points begin at zero.

@@ -153,9 +153,7 @@ Tally Solve::finish() {
     chunk_.reports.status[p] = NEML2_OUT_OF_BOUNDS;
     chunk_.reports.suggested_cut[p] = each.is_of_step ? 0.5 : 1.0;
   }
-  const auto& unknowns = routes_->model().variables(Kind::unknown);
-  for (std::size_t k = 0; k < unknowns.size() && !bad_.empty() && bindings_.unknowns; ++k)
-    iterates_of_all(bindings_, k, unknowns[k]);  // NaN, unless a solve failed, too
+  if (!bad_.empty()) begin_iterates(routes_->model(), bindings_);  // NaN, unless a solve failed, too
   clear_sums(routes_->model(), bindings_);
   route_.write(chunk_, bindings_, derived);
   tally.solved_by_caller = true;

@@ -63,7 +63,7 @@ void FreeSolve::look_at_bounds(std::size_t row, std::size_t count) {
   keep(exceeded, 0);
 }
 
-// What is within a view looks at what it is given: the rows are evaluated once more, now with their bounds.
+// Evaluates rows once more, now with their bounds: a view leaves it to its law to look at them.
 void FreeSolve::look_within(std::size_t row, std::size_t count) {
   if (!has_bounds(law, plan.options())) return;
   Vector<std::int64_t> some;
@@ -114,8 +114,7 @@ void FreeSolve::report(const FreeStrain& each) const {
 // Points may fail after the law has converged: then there are iterates all the same, which are NaN.
 void FreeSolve::make_iterates() const {
   const auto alone = range.turns ? range.turns->alone() : std::unique_lock<locks::FreedMutex>();
-  const auto& unknowns = law.variables(Kind::unknown);
-  for (std::size_t k = 0; k < unknowns.size(); ++k) iterates_of_all(bindings, k, unknowns[k]);
+  begin_iterates(law, bindings);
 }
 
 void FreeSolve::conclude() {

@@ -118,7 +118,7 @@ bool Rounds<Scalar>::correct(FreeStrain& each, std::size_t row, bool is_last) {
   if (vanish(tight) || is_corrected(tight) || (residual >= 0.5 * each.residual && vanish(loose<Scalar>)) ||
       (each.cuts == most_cuts && is_corrected(loose<Scalar>)))
     return accept(each, row, &inverse);
-  // What else is not finite does not keep the strains from being found.
+  // Goes on if something beside the stress and its tangent is not finite.
   if (!std::isfinite(stresses) || (each.status == NEML2_NON_FINITE && !inverse.exists())) {
     each.status = NEML2_NON_FINITE;
     s_.fill_with_nan(each);

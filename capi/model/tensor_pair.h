@@ -12,7 +12,7 @@ struct TensorPair {
   std::size_t strain, stress;  // positions of an input and an output
 };
 
-// What becomes of a variable whose name says that it is a rate or an increment.
+// Tells what becomes of a variable whose name says that it is a rate or an increment.
 enum class Changes { taken, refused };
 
 // Finds them if their names are empty; with Changes::refused as a mapping of a plug-in does. `purpose` begins the message:

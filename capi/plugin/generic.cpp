@@ -127,7 +127,7 @@ void gather(const BehaviourData& d, const Material& m, const Tensors& tensors, c
   parameters_to_model(m, GENERIC, d.s1.properties, w.parameters.data());
 }
 
-// Energies of the beginning are those of the end.
+// Writes energies of the beginning as energies of the end.
 void keep_energies(const BehaviourData& d, const Mapping& map) {
   const auto keep = [](const std::string& name, const double* before, double* now) {
     if (!name.empty() && before && now) *now = *before;

@@ -40,8 +40,9 @@ double greatest_stress(const Material& m, const Workspace& w, std::size_t point)
                    of_point(w.tangent, n * n, n * n) * of_point(w.strain, n, n)});
 }
 
-void require_kept(const Material& m, const Convention& c, int components, const double* stress, double scale) {
-  if (!forgets_shears(m, components) || !has_more_shears(c, components, stress, scale)) return;
+void require_kept(const Material& m, const Convention& c, int components, const double* stress, const Workspace& w,
+                  std::size_t point) {
+  if (!forgets_shears(m, components) || !has_more_shears(c, components, stress, greatest_stress(m, w, point))) return;
   const Mapping& map = m.mapping;
   refuse("the stress '" + map.stress + "' has shears that the host does not keep for this element, and the law needs " +
          "them in the next increment ('" + map.stress + "~1'). Keep the whole stress: write " + "&state name = '" +

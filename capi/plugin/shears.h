@@ -16,8 +16,9 @@ bool has_more_shears(const Convention& convention, int components, const double*
 // Returns the stress that round-off at a point of a workspace is of. What that has of the tangent counts.
 double greatest_stress(const Material& material, const Workspace& w, std::size_t point);
 
-// Refuses a `stress`, of all components in NEML2's notation, that the host would forget a part of.
+// Refuses a `stress`, of all components in NEML2's notation, that the host would forget a part of. It is that of a point of a
+// workspace.
 void require_kept(const Material& material, const Convention& convention, int components, const double* stress,
-                  double scale);
+                  const Workspace& w, std::size_t point);
 
 }  // namespace neml2_capi::plugin

@@ -192,7 +192,7 @@ void evaluate(const Arguments& a, const Material& whole) {
   if (!std::exchange(w.fits_host, true)) check(host, m);
   gather(a, m, host, tensors, w);
   if (!evaluate_point(m, w, *a.dtime, UMAT_WORDS)) return give_up(a, m, host, tensors, w);
-  require_kept(m, tensors, a.ntens, w.state.data(), greatest_stress(m, w, 0));
+  require_kept(m, tensors, a.ntens, w.state.data(), w, 0);
   if (m.mapping.integrates_energies && !w.stays) {
     const Energies energies = energies_of(m, w, *a.dtime);
     *a.sse += energies.stored;
@@ -253,7 +253,7 @@ void evaluate_large(const Arguments& a, const Material& m) {
     for (int j = 0; j < six; ++j)
       stiffness[std::size_t(6 * c.place[i] + c.place[j])] = ddsdde[i + 6 * j] * factor(i, j);
   const Dense<9, 1> result = of.stress(deformation::Stress::cauchy, of_law);
-  require_kept(m, c, a.ntens, result.data(), greatest_stress(m, workspace(m, 1, Purpose::TANGENT), 0));
+  require_kept(m, c, a.ntens, result.data(), workspace(m, 1, Purpose::TANGENT), 0);
   to_host(c, c.stress, result.data(), a.ntens, 1, a.stress);
   const Dense<6, 6> tangent = of.of_jaumann(of_law, stiffness);
   for (int j = 0; j < a.ntens; ++j)

@@ -94,8 +94,7 @@ void require_all_kept(const Block& b, const Material& m, const Workspace& w) {
   Workspace& again = workspace(m, b.points, Purpose::TANGENT);
   gather(b, m, again);
   const Workspace& of = again.call.run(std::int64_t(b.points)) == NEML2_OK ? again : w;
-  for (std::size_t p = first; p < b.points; ++p)
-    require_kept(m, VUMAT, b.components(), &w.state[m.row * p], greatest_stress(m, of, p));
+  for (std::size_t p = first; p < b.points; ++p) require_kept(m, VUMAT, b.components(), &w.state[m.row * p], of, p);
 }
 
 void scatter(const Block& b, const Material& m, const Workspace& w) {

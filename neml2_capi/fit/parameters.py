@@ -142,7 +142,7 @@ class Space:
         return before
 
     def sizes(self, values: Array) -> Array:
-        """What relative changes are relative to: values, or first ones beside which they vanish."""
+        """Return sizes of parameters: their values, or first values beside which these vanish."""
         least = np.where([self.is_logarithmic(name) for name in self.names], 0.0, 1e-6)
         return np.where(np.abs(values) > least * self._scales, np.abs(values), self._scales)
 

@@ -107,7 +107,7 @@ def written() -> int:
 
 
 def large_and_deadly(graves: str, parameters: Sets) -> dict[str, Any]:
-    """Large results; the first process that returns those of set 2 dies while it sends them."""
+    """Return large results; the first process that sends those of set 2 dies meanwhile."""
     grave = Path(graves) / "2"
     if parameters["a"][0] == 2 and not grave.exists():
         grave.touch()

@@ -92,7 +92,7 @@ def test_umat_gives_a_point_at_rest_its_elastic_tangent_without_time(
 
 @pytest.mark.parametrize("pnewdt", [1.0, 0.1])
 def test_umat_asks_for_a_smaller_step(umat: Umat, pnewdt: float) -> None:
-    """What another point asked for stays if it is less."""
+    """A smaller request of another point stays."""
     found = umat(dstran=np.full(6, 1e60), pnewdt=np.array([pnewdt]))
     assert found.status == 0, found.message
     assert found.arrays["pnewdt"] in ([0.1] if pnewdt == 0.1 else [0.25, 0.5])

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.native
 
 
 def behaviour(library: Path, *arguments: str) -> tuple[list[str], dict[str, NDArray[np.float64]]]:
-    """What the program in C finds in the tables of a library, and what the behaviour gives."""
+    """Lines of the tables that the program in C finds in a library, and the behaviour's results."""
     done = subprocess.run(
         [program("generic"), library, *arguments], capture_output=True, text=True, check=True
     )

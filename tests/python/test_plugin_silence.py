@@ -1,4 +1,4 @@
-"""What plug-ins would do without a word: forget shears, relax in no time, write energies of NaN."""
+"""Plug-ins refuse to forget shears, to relax in no time and to write energies of NaN."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def compiled(text: str, folder: Path, compiler: str, *options: str) -> Path:
 
 
 def built(text: str, folder: Path, compiler: str, *options: str) -> ctypes.CDLL:
-    """The same as a shared object.
+    """A host with the header as a shared object.
 
     It is linked without the options: for some, compilers link a start that takes denormal numbers
     for zero in all of the process that loads it.
