@@ -120,7 +120,7 @@ void Workspace::run(const model::Bindings& arrays, const newton::Settings& rules
   if (!arrays.guesses.empty()) walk.guesses = list(guesses_);
   walk.increments = list(increments_);
   walk.steps = list(layout_.steps);
-  rows_.add_to(walk);
+  if (end - begin >= functions_.lanes) rows_.add_to(walk);
   std::optional<SolveLog> solve_log;
   const bool is_told =
       log::on(log::Channel::newton, log::Level::info) || log::on(log::Channel::substep, log::Level::info);
