@@ -11,9 +11,10 @@ from typing import Any
 
 from neml2_capi.kernels.program import NoValueError
 
+_OTHERS = "Ask for the others alone, with -d OUT:IN for each of them"
 _NO_VALUE = (
     "torch takes the derivative from the result of an operator, and keeps no value of it in the "
-    "graph (pytorch/pytorch#187907). Leave out {options}; or write the law with the operators of "
+    f"graph (pytorch/pytorch#187907). {_OTHERS}; or write the law with the operators of "
     "neml2/types/functions.py, which compute such a result again; or take this derivative in "
     "NEML2's Python, by neml2.eager"
 )
@@ -51,19 +52,15 @@ def _told(
     if alone := [pair for pair in pairs if pair[0] in constant]:
         return (
             f"{_derivatives(alone)} cannot be compiled: {', '.join(sorted({o for o, _ in alone}))} "
-            f"depends on none of the parameters. Leave out {_options(alone)}"
+            f"depends on none of the parameters. {_OTHERS}"
         )
-    reason = _NO_VALUE.format(options=_options(pairs)) if isinstance(error, NoValueError) else error
+    reason = _NO_VALUE if isinstance(error, NoValueError) else error
     return f"{_derivatives(pairs)} cannot be compiled: {reason}"
 
 
 def _derivatives(pairs: list[tuple[str, str]]) -> str:
     told = ", ".join(f"{output} with respect to {name}" for output, name in pairs)
     return f"the derivative{'s' * (len(pairs) > 1)} of {told}"
-
-
-def _options(pairs: list[tuple[str, str]]) -> str:
-    return " ".join(f"-d {output}:{name}" for output, name in pairs)
 
 
 def _constant_outputs(module: Any, inputs: Sequence[Any]) -> set[str]:
