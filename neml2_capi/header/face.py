@@ -22,7 +22,8 @@ from neml2_capi.kernels.arithmetic import (
     REFUSED_BY_CLANG,
     precise,
 )
-from neml2_capi.kernels.emit import Names, number
+from neml2_capi.kernels.emit import number
+from neml2_capi.kernels.names import Names
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from neml2_capi.kernels.names import Names
 from neml2_capi.kernels.program import Array, Program
 from neml2_capi.kernels.rows import DECLARATION, function_of_rows, takes_rows
 from neml2_capi.kernels.scalar import MASKS
 from neml2_capi.kernels.schedule import Schedule, Section, as_it_stands, calls_together, scheduled
 from neml2_capi.kernels.superword import packed
-from neml2_capi.kernels.tables import identifier, stored, table
+from neml2_capi.kernels.tables import stored, table
 
 #: What lanes.h and functions.h call a function.
 _CALLS = {
@@ -381,27 +382,6 @@ class Statements:
             return Text(f"lane_of({x[0].text}, {data})", _ATOM)
         call = _CALLS.get(name, f"lanes_{name}")
         return Text(f"{call}({', '.join(value.lanes for value in x)})", _ATOM)
-
-
-class Names:
-    """Names of C that are used once."""
-
-    def __init__(self, more: Sequence[str] = ()) -> None:
-        taken = "lanes mask real wide pair fill where one inputs outputs kept shared results run"
-        taken += " prepare given made strides block blocks"
-        words = "auto break case char const continue default do double else enum extern float for"
-        words += " goto if inline int long register restrict return short signed sizeof static"
-        words += " struct switch typedef union unsigned void volatile while angle greatest least"
-        self._taken = {*taken.split(), *words.split(), *more}
-
-    def new(self, name: str) -> str:
-        made = identifier(name)
-        if re.fullmatch(r"([cv]|calls|others)\d+", made) or made.isupper():
-            made += "_"
-        while made in self._taken:
-            made += "_"
-        self._taken.add(made)
-        return made
 
 
 def _component_names(array: Array, names: Names) -> Iterator[str]:

@@ -16,8 +16,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from neml2_capi.kernels.abreast import divided, width_of_row
-from neml2_capi.kernels.emit import Names, Statements, head_of, number
+from neml2_capi.kernels.emit import Statements, head_of, number
 from neml2_capi.kernels.families import LEAST_REPEATED
+from neml2_capi.kernels.names import Names
 from neml2_capi.kernels.parts import Part, words_of
 from neml2_capi.kernels.program import FREE, Program
 from neml2_capi.kernels.rolling import (

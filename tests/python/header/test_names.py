@@ -24,7 +24,8 @@ pytestmark = pytest.mark.numbers
 VARIABLES = (
     "walk report law new_report copy is_finite compute run_one update parameters settings errno "
     "linux unix i386 asm typeof true bool nullptr thread_local constexpr half local kernel global "
-    "int64_t choose fabs undecided ok fused archive neml2_kernel_set x p y tangent"
+    "int64_t choose fabs undecided ok fused archive neml2_kernel_set x p y tangent "
+    "lanes_exp absolute each_pow sign_of square_root fill wide_exp are_finite"
 )
 #: Names of laws that are none of C, and that would end a comment or a line.
 LAWS = ["linux", "a*/b", "/*", 'say "it"', "back\\", "two\nlines", "what??/", "7steel", "\u00e9"]
