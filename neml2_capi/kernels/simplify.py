@@ -11,8 +11,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
+from neml2_capi.kernels.decisions import DECIDE, ROUNDINGS, decisive, seen
 from neml2_capi.kernels.program import FREE, Program, Step, live
-from neml2_capi.kernels.quotients import ROUNDINGS, decisive
 
 #: Pairs are searched in sums and products of at most so many terms.
 _MOST_TERMS = 60
@@ -142,22 +142,24 @@ def _with_sums(program: Program) -> _Rebuilt:
 def _with_reciprocals(program: Program) -> _Rebuilt:
     """x / z and more as products with 1 / z, if three or more are divided by one z.
 
-    Quotients that are rounded to whole numbers stay. Quotients that are compared become products:
-    most laws of slip compare hundreds.
+    Quotients on which whole numbers depend stay, and those that a comparison sees.
     z is scaled first, since the reciprocal of a subnormal number is infinite, unless it is a norm
     that is never so small.
     """
     least = _least_values(program)
-    decides = decisive([step[:2] for step in program.steps], ROUNDINGS)
-    divisions = Counter(
-        a[1] for p, (name, a, _) in enumerate(program.steps) if name == "div" and not decides[p]
-    )
+    rounded = decisive(program.steps, ROUNDINGS)
+    compared = seen(program.steps, DECIDE | {"sign"})
+    divisors = [
+        arguments[1] if name == "div" and not rounded[p] and not compared[p] else -1
+        for p, (name, arguments, _) in enumerate(program.steps)
+    ]
+    divisions = Counter(under for under in divisors if under >= 0)
     rebuilt = _Rebuilt(program)
     reciprocals: dict[int, tuple[int, int]] = {}
     normal: dict[int, int] = {}
     one: int | None = None
-    for place, (name, arguments, data) in enumerate(program.steps):
-        under = arguments[1] if name == "div" and not decides[place] else -1
+    for place, (_, arguments, data) in enumerate(program.steps):
+        under = divisors[place]
         if divisions[under] < 3:
             rebuilt.keep(place)
             continue
@@ -222,8 +224,15 @@ class _Rebuilt:
 
 
 def _gathered(program: Program, family: frozenset[str], name: str) -> _Rebuilt:
-    """Chains of one kind of operation as one of many terms, with pairs that several have."""
-    roots = dict(_chains(program, family))
+    """Chains of one kind of operation as one of many terms, with pairs that several have.
+
+    What a decision sees stays, since terms in another order may be the next number.
+    """
+    compared = seen(program.steps)
+    members = {
+        p for p, (name, _, _) in enumerate(program.steps) if name in family and not compared[p]
+    }
+    roots = dict(_chains(program, members))
     shared = _shared_pairs(list(roots.values()), signed=name == "sum")
     pairs = dict(enumerate(shared, -len(shared)))
     rebuilt = _Rebuilt(program)
@@ -252,9 +261,9 @@ def _gathered(program: Program, family: frozenset[str], name: str) -> _Rebuilt:
                 return places[0][1]
         return rebuilt.new((name, tuple(p for _, p in places), signs if name == "sum" else None))
 
-    for place, (operation, _, _) in enumerate(program.steps):
+    for place in range(len(program.steps)):
         if place not in roots:
-            if operation not in family:
+            if place not in members:
                 rebuilt.keep(place)
             continue
         terms = roots[place]
@@ -285,32 +294,29 @@ def _is_usual(step: Step) -> bool:
     return step[0] == "constant" and step[2] != "nan" and 1e-30 < abs(float(step[2])) < 1e30
 
 
-def _chains(program: Program, family: frozenset[str]) -> Iterator[tuple[int, Counter[_Term]]]:
-    """The terms of each operation of the family that is not itself a term of one other only."""
+def _chains(program: Program, members: set[int]) -> Iterator[tuple[int, Counter[_Term]]]:
+    """The terms of each of these operations that is not itself a term of one other only."""
     uses: Counter[int] = Counter(a for _, arguments, _ in program.steps for a in arguments)
     uses.update(place for places in program.results for place in places)
-    kept = _kept_signs(program) if "neg" in family else set()
     inner = {
         argument
-        for place, (name, arguments, _) in enumerate(program.steps)
-        if name in family and place not in kept
-        for argument in arguments
-        if program.steps[argument][0] in family and uses[argument] == 1
+        for place in members - _kept_signs(program)
+        for argument in program.steps[place][1]
+        if argument in members and uses[argument] == 1
     }
-    for place, (name, _, _) in enumerate(program.steps):
-        if name in family and place not in inner:
-            terms: Counter[_Term] = Counter()
-            waiting = [(1, place)]
-            while waiting:
-                sign, term = waiting.pop()
-                operation, arguments, _ = program.steps[term]
-                if term == place or term in inner:
-                    waiting.append((-sign if operation == "neg" else sign, arguments[0]))
-                    last = -sign if operation == "sub" else sign
-                    waiting.extend((last, argument) for argument in arguments[1:])
-                else:
-                    terms[sign, term] += 1
-            yield place, terms
+    for place in sorted(members - inner):
+        terms: Counter[_Term] = Counter()
+        waiting = [(1, place)]
+        while waiting:
+            sign, term = waiting.pop()
+            operation, arguments, _ = program.steps[term]
+            if term == place or term in inner:
+                waiting.append((-sign if operation == "neg" else sign, arguments[0]))
+                last = -sign if operation == "sub" else sign
+                waiting.extend((last, argument) for argument in arguments[1:])
+            else:
+                terms[sign, term] += 1
+        yield place, terms
 
 
 def _kept_signs(program: Program) -> set[int]:

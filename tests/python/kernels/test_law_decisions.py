@@ -23,6 +23,7 @@ pytestmark = [
 Law = Callable[[Any], Any]
 WHOLE = np.arange(1.0, 200.0)
 RANDOM = np.random.default_rng(5)
+THREES = RANDOM.uniform(0.1, 1, (300, 3))
 PAIRS = np.array([[1.0, 1.0], [2.0, 2.0], [0.0, 0.0], [1.0, 2.0], [2.0, 0.0]])
 NUMBERS = np.array([[-1.0, 1.0], [np.nan, 2.0], [-0.5, 1.0], [0.0, -0.0]])
 TABLE = torch.tensor([-1.0, 0.0, 1.0], dtype=torch.float64)
@@ -66,13 +67,33 @@ QUOTIENTS: dict[str, tuple[Law, Any]] = {
     "mean": (direction_of(lambda x: x - x.mean()), np.outer(RANDOM.uniform(1, 3, 300), np.ones(3))),
     "sum": (direction_of(lambda x: x - x.sum() / 3), np.outer(WHOLE / 7, np.ones(3))),
     "three by one": (lambda x: torch.floor(x[:3] / x[3]), np.outer(WHOLE, [1.0, 2, 3, 1])),
-    "by the greatest": (lambda x: torch.floor(x / x.max()), RANDOM.uniform(0.1, 1, (300, 3))),
+    "by the greatest": (lambda x: torch.floor(x / x.max()), THREES),
+    "compared": (lambda x: torch.where(x / x.max() >= 1, x, -x), THREES),
+    "squared": (lambda x: torch.where((x / x.max()) ** 2 == 1, x, -x), THREES),
+    "less 1": (lambda x: torch.where(x / x.max() - 1 < 0, x, -x), THREES),
+    "the greater": (lambda x: torch.sign((x / x.max()).clamp(min=0.5) - 1), THREES),
+    "percents": (lambda x: torch.where(100 * (x.abs() / x.abs().max()) < 100, x, -x), THREES),
+}
+#: Whose sums have other last bits in another order.
+TENTHS = RANDOM.integers(1, 20, (2000, 4)) / 10
+ORDERS: dict[str, Law] = {
+    "two sums": lambda x: torch.where(
+        (x[0] + x[1] + x[2] <= 2) & (x[3] + x[0] + x[2] > 1.5), x[0] + x[2], x[1]
+    ),
+    "sum that begins with a sign": lambda x: torch.where(-x[0] + x[1] + x[2] >= x[3], x, -x),
+    "whole part of a sum": lambda x: torch.floor(-x[0] + x[1] + x[2]),
 }
 
 
 @pytest.mark.parametrize("name", QUOTIENTS)
 def test_a_quotient_that_decides_is_divided(name: str, tmp_path: Path) -> None:
     found, expected = compared(*QUOTIENTS[name], tmp_path / "law")
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_what_decides_is_computed_in_the_order_of_the_law(name: str, tmp_path: Path) -> None:
+    found, expected = compared(ORDERS[name], TENTHS, tmp_path / "law")
     np.testing.assert_array_equal(found, expected)
 
 
