@@ -6,6 +6,7 @@ It runs in the interpreter of neml2-compile, which has NEML2 and torch.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,8 +38,7 @@ def name_pairs() -> None:
         try:
             return original(module, inputs, *arguments, **options)
         except Exception as error:
-            pairs = sorted(getattr(module, "selected_pairs", None) or ())
-            if not pairs:
+            if not (pairs := _pairs_of(module)):
                 raise
             raise PairError(_told(error, module, inputs, pairs)) from error
 
@@ -54,8 +54,27 @@ def _told(
             f"{_derivatives(alone)} cannot be compiled: {', '.join(sorted({o for o, _ in alone}))} "
             f"depends on none of the parameters. {_OTHERS}"
         )
-    reason = _NO_VALUE if isinstance(error, NoValueError) else error
+    reason = _NO_VALUE if isinstance(error, NoValueError) else f"{_reason(error)}. {_OTHERS}"
     return f"{_derivatives(pairs)} cannot be compiled: {reason}"
+
+
+def _pairs_of(module: Any) -> list[tuple[str, str]]:
+    """What a graph derives by what: outputs of a law, or the unknowns of a system."""
+    pairs = getattr(module, "selected_pairs", None)
+    if pairs is None and hasattr(module, "emitted_param_pairs"):
+        pairs = module.emitted_param_pairs()
+    return sorted(pairs or ())
+
+
+def _reason(error: Exception) -> str:
+    """The error; of a trace by torch its first line, and the line of the law."""
+    text = str(error)
+    first, _, frames = text.partition("\n")
+    _, _, frames = frames.partition("from user code:")
+    if not frames:
+        return text.rstrip(". ")
+    file, line, code = re.findall(r'File "(.+)", line (\d+), in .*\n *(.+)', frames)[-1]
+    return f"{first}, at {file}:{line}: `{code}`"
 
 
 def _derivatives(pairs: list[tuple[str, str]]) -> str:

@@ -27,6 +27,7 @@ import math
 import os
 import runpy
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -123,7 +124,13 @@ def _add_made(export: Any, model: Any, shapes: dict[str, Shape], device: str) ->
         try:
             with torch.no_grad():
                 made = leaf(*(zeros(name, kind) for name, kind in leaf.input_spec.items()))
-        except IndexError as error:  # it counts on axes that are not there
+        except IndexError as error:
+            if traceback.extract_tb(error.__traceback__)[-1].name == "_get_param":
+                raise SiteError(
+                    f"{type(leaf).__name__} of NEML2 takes no values of its parameters "
+                    f"({', '.join(leaf._promoted_params)}) while it runs. Leave out -p for them."
+                ) from error
+            # It counts on axes that are not there.
             raise SiteError(f"{error}. {_REMEDY.format(name='NAME')}") from error
         except Exception:  # it does not take zeros: the trace has its shapes
             return {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,35 @@ APART = """\
 []
 """
 
+#: torch does not trace its derivative.
+STIFFNESS = """
+[Tensors]
+  [C]
+    type = Python
+    expr = "SSR4(2e5 * torch.eye(6, dtype=torch.float64))"
+  []
+[]
+[Models]
+  [law]
+    type = GeneralElasticity
+    elastic_stiffness_tensor = 'C'
+  []
+[]
+"""
+#: NEML2 promotes its parameter and reads it where there is none.
+VOLUME = """
+[Models]
+  [law]
+    type = EffectiveVolume
+    reference_mass = 4
+    open_volume_fraction = 'pores'
+    mass_fractions = 'binder solid'
+    densities = '1000 2000'
+    composite_volume = 'V'
+  []
+[]
+"""
+
 
 def refused(folder: Path, law: str, *options: str) -> str:
     """The line of the error."""
@@ -70,3 +100,15 @@ def test_an_output_that_depends_on_no_parameter_is_named(tmp_path: Path) -> None
     line = refused(tmp_path, APART, "-p", "elasticity.E", *pairs)
     assert "k depends on none of the parameters. Ask for the others alone, with -d" in line
     assert "stress" not in line
+
+
+def test_what_torch_cannot_trace_is_told_in_a_line_with_its_pair(tmp_path: Path) -> None:
+    line = refused(tmp_path, STIFFNESS, "-p", "T", "-d", ":law.T")
+    assert "the derivative of stress with respect to law.T cannot be compiled: " in line
+    assert re.search(r", at .*\.py:\d+: `.+`\. Ask for the others alone, with -d", line)
+
+
+def test_a_parameter_that_neml2_does_not_take_is_named(tmp_path: Path) -> None:
+    line = refused(tmp_path, VOLUME, "-p", "M")
+    assert "EffectiveVolume of NEML2 takes no values of its parameters (M)" in line
+    assert "sites" not in line and "Leave out -p" in line
