@@ -103,7 +103,7 @@ def test_an_output_that_depends_on_no_parameter_is_named(tmp_path: Path) -> None
 
 
 def test_what_torch_cannot_trace_is_told_in_a_line_with_its_pair(tmp_path: Path) -> None:
-    line = refused(tmp_path, STIFFNESS, "-p", "T", "-d", ":law.T")
+    line = refused(tmp_path, STIFFNESS, "-p", "T", "-d", ":T")
     assert "the derivative of stress with respect to law.T cannot be compiled: " in line
     assert re.search(r", at .*\.py:\d+: `.+`\. Ask for the others alone, with -d", line)
 
