@@ -8,6 +8,7 @@
 #include "capi/base/error.h"
 #include "capi/base/interrupt.h"
 #include "capi/base/log.h"
+#include "capi/evaluation/arrays.h"
 #include "capi/evaluation/bounded.h"
 #include "capi/evaluation/step_arrays.h"
 
@@ -45,26 +46,6 @@ void require_rows(const Points& array, const model::Variable& variable) {
            "must be ", size, " or more; got ", array.stride,
            ". For arrays [value][point] give the component stride, neml2_call_memory_set()."));
 }
-
-namespace {
-
-struct Axis {
-  std::int64_t stride, size;
-};
-
-// Tells whether two of the elements that axes lead to are one.
-bool meet(std::array<Axis, 3> axes) {
-  std::ranges::sort(axes, {}, &Axis::stride);
-  std::int64_t extent = 1;
-  for (const Axis& axis : axes) {
-    if (axis.size == 1) continue;
-    if (axis.stride < extent) return true;
-    extent += axis.stride * (axis.size - 1);
-  }
-  return false;
-}
-
-}  // namespace
 
 DeviceCall::DeviceCall(std::shared_ptr<const ByText> text, const CallerMemory& memory)
     : text_(std::move(text)),
@@ -316,32 +297,25 @@ void DeviceCall::require_given(const model::Bindings& bindings, const model::Sna
         require_rows(bindings.of(part)[i], model_.variable(part, i));
   require_slopes(request, bindings);
   model::require_no_bounds(model_, snapshot.options);
+  require_apart(bindings, snapshot.options.miters());
 }
 
-// Refuses to write over values that a later step reads.
-void DeviceCall::require_apart(const model::Bindings& first) const {
-  if (first.steps == 1) return;
-  const auto check = [&](const Points& array, std::int64_t size, const std::string& name) {
-    const auto is_same = [&](const Points& read) { return read.data == array.data; };
-    if (std::ranges::any_of(first.inputs, is_same) ||
-        std::ranges::any_of(first.slopes, [&](const model::Slope& slope) { return is_same(slope.array); }))
-      throw Error(NEML2_ERROR_ARGUMENT, name,
-                  join("'", name, "' is written to the array of an input, which later steps read: give it another."));
-    const std::array<Axis, 3> axes = {
-        {{array.stride, first.points}, {memory_.component_stride, size}, {array.step, first.steps}}};
-    if (array.step != 0 && meet(axes))
-      throw Error(NEML2_ERROR_SHAPE, name,
-                  join("Steps of '", name, "', which lie ", array.step,
-                       " elements apart, overlap. Was neml2_call_step_stride_set() given another distance?"));
+// Refuses to write over what is read, or written, elsewhere. A buffer is taken for a range of addresses of its own.
+void DeviceCall::require_apart(const model::Bindings& bindings, std::int64_t miters) const {
+  constexpr int bits_of_buffer = 46;
+  model::Bindings apart = bindings;
+  std::vector<std::uintptr_t> buffers;
+  const auto move = [&](Points& array) {
+    if (!array.data || memory_.is_address) return;
+    const auto [buffer, first] = text_->compiled(false).program->origin_of(reinterpret_cast<std::uintptr_t>(array.data));
+    const auto number = std::ranges::find(buffers, buffer) - buffers.begin();
+    if (number == std::ssize(buffers)) buffers.push_back(buffer);
+    array.data = reinterpret_cast<char*>(((std::intptr_t{1} + number) << bits_of_buffer) + first);
   };
-  for (const Part part : {Part::output, Part::block, Part::parameter_block})
-    for (std::size_t i = 0; i < first.of(part).size(); ++i)
-      if (const Points& array = first.of(part)[i]; array.data) {
-        const model::Variable& variable = model_.variable(part, i);
-        check(array, variable.point_shape.product(), variable.name);
-      }
-  for (const Points& report : first.report)
-    if (report.data) check(report, 1, "report");
+  for (const Part part : model::all_parts) std::ranges::for_each(apart.of(part), move);
+  std::ranges::for_each(apart.report, move);
+  for (model::Slope& slope : apart.slopes) move(slope.array);
+  model::inputs_to_copy(model_, apart, miters, memory_.component_stride);
 }
 
 void DeviceCall::run(const model::Bindings& bindings, const model::Snapshot& snapshot) {
@@ -358,7 +332,6 @@ void DeviceCall::run(const model::Bindings& bindings, const model::Snapshot& sna
 void DeviceCall::run_steps(const model::Bindings& first, const model::Snapshot& snapshot) {
   require_given(first, snapshot);
   const model::StepArrays arrays(model_, first, model::StepArrays::Memory::device);
-  require_apart(first);
   // Arrays with room for one step are written after all points of a step are known to be good. So all go at once, or
   // if they cannot, a step is evaluated once to know, and once to write.
   const bool keeps_last = arrays.keep_last() && first.steps > 1;

@@ -62,7 +62,7 @@ class DeviceCall {
   };
 
   void require_given(const model::Bindings& bindings, const model::Snapshot& snapshot) const;
-  void require_apart(const model::Bindings& first) const;
+  void require_apart(const model::Bindings& bindings, std::int64_t miters) const;
   void reserve(Array& array, std::int64_t bytes);
   Run prepare(const model::Bindings& bindings, const model::Snapshot& snapshot, std::int64_t size);
   // Puts the points of one step into the queue: the law, and if they are wanted, counts and results.

@@ -118,7 +118,8 @@ constinit locks::Lazy<const std::array<Variable, num_reports>> all_reports;
 
 }  // namespace
 
-std::vector<bool> inputs_to_copy(const Model& model, const Bindings& bindings, std::int64_t miters) {
+std::vector<bool> inputs_to_copy(const Model& model, const Bindings& bindings, std::int64_t miters,
+                                 std::int64_t component_stride) {
   const auto& reports = all_reports.get([] {
     return std::array<Variable, num_reports>{{{"status", "", DType::int32, {}, 0},
                                               {"iterations", "", DType::int32, {}, 0},
@@ -130,7 +131,7 @@ std::vector<bool> inputs_to_copy(const Model& model, const Bindings& bindings, s
   const Variable history = {"residual history", "", DType::float64, {miters}, 0};
   std::vector<Variable> slopes;
   for (const Slope& slope : bindings.slopes) slopes.push_back(variable_of(model, slope));
-  Arrays arrays({bindings.points, bindings.steps});
+  Arrays arrays({bindings.points, bindings.steps, component_stride});
   for (std::size_t i = 0; i < slopes.size(); ++i)
     arrays.add({Part::block, bindings.slopes[i].array, slopes[i], i, true});
   for (const Part part : all_parts)

@@ -20,6 +20,7 @@ void require_derivatives(const Model& model, const Bindings& bindings);
 // Checks that no array reaches beyond memory, and that none that is written overlaps another. An output may take the
 // very array of an input, which must then be copied before anything is written: the answer says which. With another
 // array what one chunk writes would be read by a later one. Throws NEML2_ERROR_ARGUMENT.
-std::vector<bool> inputs_to_copy(const Model& model, const Bindings& bindings, std::int64_t miters);
+std::vector<bool> inputs_to_copy(const Model& model, const Bindings& bindings, std::int64_t miters,
+                                 std::int64_t component_stride = 1);
 
 }  // namespace neml2_capi::model

@@ -79,6 +79,8 @@ class DeviceProgram {
   virtual std::unique_ptr<DeviceQueue> queue_over(void* of_caller) const = 0;
   // Whether arguments may be addresses.
   virtual bool takes_addresses() const = 0;
+  // Returns the buffer that a caller's buffer is a part of, or itself, and the first byte there.
+  virtual std::pair<std::uintptr_t, std::int64_t> origin_of(std::uintptr_t buffer) const { return {buffer, 0}; }
 };
 
 class OpenDevice {

@@ -213,6 +213,14 @@ class Program final : public graph::DeviceProgram, public std::enable_shared_fro
     functions().clGetDeviceInfo(device_, device_shared_memory, sizeof how, &how, nullptr);
     return how != 0 && functions().clSetKernelArgSVMPointer;
   }
+  std::pair<std::uintptr_t, std::int64_t> origin_of(std::uintptr_t buffer) const override {
+    const auto of = reinterpret_cast<Object>(buffer);
+    Object whole = nullptr;
+    Size first = 0;
+    require(functions().clGetMemObjectInfo(of, memory_whole, sizeof(Object), &whole, nullptr), "clGetMemObjectInfo");
+    require(functions().clGetMemObjectInfo(of, memory_first, sizeof(Size), &first, nullptr), "clGetMemObjectInfo");
+    return {whole ? reinterpret_cast<std::uintptr_t>(whole) : buffer, static_cast<std::int64_t>(first)};
+  }
 
  private:
   static Kernels kernels(Object program) {

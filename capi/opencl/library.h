@@ -37,6 +37,8 @@ enum : Count {
   queue_device = 0x1091,
   queue_properties = 0x1093,
   program_binary_sizes = 0x1165,
+  memory_whole = 0x1107,
+  memory_first = 0x1108,
   program_binaries = 0x1166,
   build_log = 0x1183,
   event_status = 0x11D3,
@@ -68,6 +70,7 @@ enum : Count {
   FUNCTION(clReleaseKernel, Number(Object))                                                                      \
   FUNCTION(clCreateBuffer, Object(Object, Flags, Size, void*, Number*))                                          \
   FUNCTION(clReleaseMemObject, Number(Object))                                                                   \
+  FUNCTION(clGetMemObjectInfo, Number(Object, Count, Size, void*, Size*))                                        \
   FUNCTION(clEnqueueWriteBuffer,                                                                                 \
            Number(Object, Object, Count, Size, Size, const void*, Count, const Object*, Object*))                \
   FUNCTION(clEnqueueReadBuffer, Number(Object, Object, Count, Size, Size, void*, Count, const Object*, Object*)) \

@@ -1,6 +1,7 @@
 #include "capi/values/points.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <iterator>
 #include <limits>
@@ -161,7 +162,7 @@ Tensor transposed(const Tensor& matrices, std::int64_t rows, std::int64_t column
 }
 
 void check_extent(const Points& array, const Variable& variable, Extent extent) {
-  const auto [points, steps] = extent;
+  const std::int64_t points = extent.points, steps = extent.steps;
   const std::int64_t most = (std::int64_t{1} << 60) / itemsize(variable.dtype);
   // Count a broadcast value per point, to reject absurd sizes.
   const std::int64_t apart = array.stride > 0 ? array.stride : variable.point_shape.product();
@@ -177,33 +178,58 @@ void check_extent(const Points& array, const Variable& variable, Extent extent) 
              apart, array.stride > 0 ? " elements apart" : " values a point", ". Was the number of points set?"));
 }
 
+namespace {
+
+struct Axis {
+  std::int64_t stride, size;
+};
+
+// Components, points and steps of an array; one value for all points is dense.
+std::array<Axis, 3> axes_of(const Points& array, const Variable& variable, const Extent& extent) {
+  const bool is_one = array.stride == 0;
+  return {{{is_one ? 1 : extent.component_stride, variable.point_shape.product()},
+           {array.stride, is_one ? 1 : extent.points},
+           {array.step, array.step == 0 ? 1 : extent.steps}}};
+}
+
+}  // namespace
+
 bool overlap(const Points& a, const Variable& va, const Points& b, const Variable& vb, Extent extent) {
-  const auto bounds = [extent](const Points& array, const Variable& v) {
-    const std::int64_t elements =
-        (extent.points - 1) * array.stride + (extent.steps - 1) * array.step + v.point_shape.product();
-    return std::pair(array.data, array.data + elements * itemsize(v.dtype));
+  struct Span {
+    const char *begin, *end;
+    std::int64_t period, width;  // bytes: from one part to the next, and of what lies together
   };
-  const auto [a0, a1] = bounds(a, va);
-  const auto [b0, b1] = bounds(b, vb);
-  if (a1 <= b0 || b1 <= a0) return false;
+  const auto span_of = [extent](const Points& array, const Variable& v) {
+    const std::int64_t item = itemsize(v.dtype);
+    const auto [components, points, steps] = axes_of(array, v, extent);
+    const bool in_rows = array.stride == 0 || components.stride <= array.stride;
+    const Axis &inner = in_rows ? components : points, &outer = in_rows ? points : components;
+    const auto reach = [](const Axis& axis) { return axis.stride * (axis.size - 1); };
+    return Span{.begin = array.data,
+                .end = array.data + (1 + reach(components) + reach(points) + reach(steps)) * item,
+                .period = std::gcd(outer.stride, extent.steps > 1 ? array.step : 0) * item,
+                .width = (1 + reach(inner)) * item};
+  };
+  const Span one = span_of(a, va), other = span_of(b, vb);
+  if (one.end <= other.begin || other.end <= one.begin) return false;
   // Interleaved arrays of equal strides may lie beside each other in every point, and one value within the first.
-  const auto period = [extent](const Points& array, const Variable& v) {
-    return std::gcd(array.stride, extent.steps > 1 ? array.step : 0) * itemsize(v.dtype);
-  };
-  const std::int64_t sa = period(a, va), sb = period(b, vb);
-  const std::int64_t stride = std::max(sa, sb);
-  if (stride == 0 || (sa != sb && sa != 0 && sb != 0)) return true;
-  const std::int64_t shift = ((b.data - a.data) % stride + stride) % stride;
-  return shift < va.point_shape.product() * itemsize(va.dtype) ||
-         shift + vb.point_shape.product() * itemsize(vb.dtype) > stride;
+  const std::int64_t period = std::max(one.period, other.period);
+  if (period == 0 || (one.period != other.period && one.period != 0 && other.period != 0)) return true;
+  const std::int64_t shift = ((other.begin - one.begin) % period + period) % period;
+  return shift < one.width || shift + other.width > period;
 }
 
 bool steps_overlap(const Points& array, const Variable& variable, Extent extent) {
   if (extent.steps == 1 || array.step == 0) return false;
-  const std::int64_t size = variable.point_shape.product();
-  const bool points_lie_in_steps = array.step >= (extent.points - 1) * array.stride + size,
-             steps_lie_in_points = array.step >= size && array.stride >= (extent.steps - 1) * array.step + size;
-  return !points_lie_in_steps && !steps_lie_in_points;
+  std::array<Axis, 3> axes = axes_of(array, variable, extent);
+  std::ranges::sort(axes, {}, &Axis::stride);
+  std::int64_t reach = 1;
+  for (const Axis& axis : axes) {
+    if (axis.size == 1) continue;
+    if (axis.stride < reach) return true;
+    reach += axis.stride * (axis.size - 1);
+  }
+  return false;
 }
 
 std::int64_t length_of_equal(const Points& array, const Variable& variable, std::int64_t begin, std::int64_t limit) {

@@ -83,17 +83,18 @@ Tensor transposed(const Tensor& matrices, std::int64_t rows, std::int64_t column
 struct Extent {
   std::int64_t points;
   std::int64_t steps = 1;
+  std::int64_t component_stride = 1;  // of all arrays but those of one value for all points
 };
 
 // Throws NEML2_ERROR_ARGUMENT if the points of an array would reach beyond any memory, or would if each had its own.
 void check_extent(const Points& array, const Variable& variable, Extent extent);
 
-// Tells whether two arrays share an element. Arrays of equal strides may lie beside each other within them, and so may
-// one value for all points; arrays of unequal strides are taken to overlap if their extents do.
+// Tells whether two arrays share an element. Arrays of equal strides may lie beside each other within them, rows or columns,
+// and so may one value for all points; arrays of unequal strides are taken to overlap if their extents do.
 bool overlap(const Points& a, const Variable& va, const Points& b, const Variable& vb, Extent extent);
 
-// Tells whether points of one step share an element with points of another. Either all points of a step lie between two
-// points, or all steps of a point do; anything else is taken to overlap.
+// Tells whether points of one step share an element with points of another. Components, points and steps have to lie
+// within one another, in any order; anything else is taken to overlap.
 bool steps_overlap(const Points& array, const Variable& variable, Extent extent);
 
 // Returns the value of a stored parameter as an array: one value, or one for each of so many points. Throws

@@ -129,6 +129,8 @@ def _address(value: Any, label: Label) -> tuple[int, Any]:
     if hasattr(value, "__cuda_array_interface__"):
         return int(value.__cuda_array_interface__["data"][0]), value
     memory, first = value.base_data, value.offset
+    if memory is None:  # of no values
+        return 0, value
     if hasattr(memory, "svm_ptr"):
         return int(memory.svm_ptr) + first, memory
     if first:

@@ -254,14 +254,12 @@ def test_steps_that_cannot_be_are_refused(pair: Pair, index: int) -> None:
     with pytest.raises(FatalError, match="number of steps must be 0 or more"):
         there.run(-1)
     check(lib.neml2_call_step_stride_set(call, lib.NEML2_OUTPUT, b"stress", 6 * POINTS - 1))
-    with pytest.raises(
-        FatalError, match="Steps of 'stress', which lie 359 elements apart, overlap"
-    ):
+    with pytest.raises(FatalError, match="'stress' has steps that overlap: .* steps 359"):
         there.run()
     there = Evaluation(pair.there, inputs, queue)
     call = there.owner[0]
     there.call.bind(lib.NEML2_OUTPUT, "stress", there.held["strain"], 6)
-    with pytest.raises(FatalError, match="'stress' is written to the array of an input"):
+    with pytest.raises(FatalError, match="'stress' overlaps the array of the input 'strain'"):
         there.run()
     null = ffi.NULL
     check(lib.neml2_call_bind(call, lib.NEML2_OUTPUT, b"stress", null, lib.NEML2_FLOAT64, 6))
@@ -270,6 +268,6 @@ def test_steps_that_cannot_be_are_refused(pair: Pair, index: int) -> None:
     there = Evaluation(pair.there, inputs, queue, derivative=False)
     weights = queue.buffer(np.zeros((POINTS, 6)))
     there.call.bind(lib.NEML2_TANGENT, "strain", weights, 6)
-    there.call.bind(lib.NEML2_JVP, "stress", weights, 6)
+    there.call.bind(lib.NEML2_JVP, "stress", queue.buffer(np.zeros((POINTS, 6))), 6)
     with pytest.raises(FatalError, match="are not made through steps"):
         there.run()

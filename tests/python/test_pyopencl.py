@@ -170,3 +170,52 @@ def test_a_history_is_of_arrays_of_the_host(queue: Any) -> None:
     ):
         with pytest.raises(FatalError, match=r"is on a device of OpenCL: pass its values"):
             drive(law, **given)
+
+
+@pytest.mark.parametrize("layout", ["rows", "columns"])
+def test_arrays_that_overlap_are_refused(model: Model, queue: Any, layout: str) -> None:
+    points = 64  # parts of a buffer begin at multiples of some bytes
+    strain = strains(points)
+    rows = layout == "rows"
+    whole = arrays.zeros(queue, (2 * points, 6) if rows else (12, points), float)
+
+    def part(first: int) -> Any:
+        """Six numbers of each point, from a quarter of the memory on."""
+        if rows:
+            begin = first * points // 2
+            return whole[begin : begin + points]
+        return whole[3 * first : 3 * first + 6].T
+
+    part(0).set(strain) if rows else whole[:6].set(strain.T.copy())
+    for first in (1, 0, 2):
+        call = model.bind({"strain": part(0)}, {"stress": part(first)})
+        if first == 1:
+            with pytest.raises(FatalError, match="'stress' overlaps the array of the input 'str"):
+                call.run()
+        else:  # in place, and behind it
+            call.run()
+            assert call.wait() == 0
+            np.testing.assert_allclose(part(first).get(), expected(strain), rtol=1e-14)
+            part(0).set(strain) if rows else whole[:6].set(strain.T.copy())
+
+
+def test_two_results_in_one_array_are_refused(model: Model, queue: Any) -> None:
+    strain, blocks = strains(POINTS), arrays.zeros(queue, (POINTS, 6, 6), float)
+    call = model.bind(
+        {"strain": arrays.to_device(queue, strain)},
+        {"stress": blocks[:, 0]},
+        derivatives={"stress": {"strain": blocks}},
+    )
+    with pytest.raises(FatalError, match="'stress:strain' overlaps the array of the output"):
+        call.run()
+
+
+def test_no_points(model: Model, queue: Any) -> None:
+    none = arrays.zeros(queue, (0, 6), float)
+    assert model.forward({"strain": none})["stress"].shape == (0, 6)
+
+
+def test_rows_beside_columns_are_told(model: Model, queue: Any) -> None:
+    columns = arrays.to_device(queue, strains(POINTS).T.copy()).T
+    with pytest.raises(FatalError, match=r"'stress' has values 1 elements apart.*lie 50 apart"):
+        model.bind({"strain": columns}, {"stress": arrays.zeros(queue, (POINTS, 6), float)})
