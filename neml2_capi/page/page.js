@@ -109,7 +109,8 @@ function csv(rows) {
   const own = (type, values) => values.map((value, i) => (type === "SR2" ? value / FACTORS[i] : value));
   const lines = rows.map((row) =>
     [row.time, ...own("SR2", row.strain), ...about.outputs.flatMap((v) => own(v.type, row.values[v.name]))].join(","));
-  return [names.join(","), ...lines, ""].join("\n");
+  const quoted = names.map((name) => (/[",\r\n]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name));
+  return [quoted.join(","), ...lines, ""].join("\n");
 }
 
 function download(text, name) {
