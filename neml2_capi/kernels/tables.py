@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 
@@ -17,8 +16,9 @@ def identifier(name: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """A string literal of C."""
-    return json.dumps(text)
+    """A string literal of C: bytes of UTF-8, and no trigraph."""
+    plain = {byte: chr(byte) for byte in range(0x20, 0x7F) if byte not in b'"?\\'}
+    return '"' + "".join(plain.get(byte, f"\\{byte:03o}") for byte in text.encode()) + '"'
 
 
 def structure(program: Program, output: int) -> list[int]:

@@ -68,6 +68,31 @@ def test_variables_may_be_named_like_anything_in_a_text(place: str, tmp_path: Pa
     compiled(linked(root, "law"), "c", tmp_path)
 
 
+@pytest.mark.full("a law is exported by torch")
+def test_variables_may_have_any_letters(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from neml2_capi import export
+
+    names = ["\U0001f600", "\u03c3", "a\x01", "b\x7f", "what??/", "??=define", 'say "it"', "back\\"]
+
+    def law(inputs: Any, parameters: Any) -> Any:
+        return {f"{name}2": (k + 2.0) * inputs[name] for k, name in enumerate(names)}
+
+    root = tmp_path / "artifact"
+    inputs, outputs = dict.fromkeys(names, "Scalar"), dict.fromkeys([f"{n}2" for n in names], "Scalar")
+    export.model(law, root, inputs=inputs, outputs=outputs, kernels="only")
+    with Model(root) as model:
+        made = model.forward({name: 3.0 for name in names})
+    assert [float(made[f"{n}2"]) for n in names] == [3.0 * (k + 2) for k in range(len(names))]
+    text = linked(root, "law")
+    file = tmp_path / "law.c"
+    file.write_text(text, encoding="utf-8")
+    for standard in ("gnu17", "c99"):
+        words = ["gcc", f"-std={standard}", "-Wall", "-Werror", "-Wno-psabi", f"-I{INCLUDE}"]
+        done = subprocess.run([*words, "-fsyntax-only", str(file)], capture_output=True, text=True)
+        assert done.stderr == ""
+
+
 def test_variables_of_a_kernel_are_apart() -> None:
     kernel = (
         "static void run(const void *const *inputs, void *const *outputs) {\n"
