@@ -228,10 +228,13 @@ def test_a_temperature_starts_within_its_bounds(browser: Any, tmp_path: Path) ->
     from neml2_capi import export
 
     export.model(
-        lambda strain, temperature: 2e5 * (1 - 1e-3 * temperature) * strain,
+        lambda strain, temperature: {
+            "stress": 2e5 * (1 - 1e-3 * temperature) * strain,
+            WITH_COMMA: 3 * strain[0],
+        },
         tmp_path / "warm",
         inputs={"strain": "SR2", "temperature": "Scalar"},
-        outputs={"stress": "SR2"},
+        outputs={"stress": "SR2", WITH_COMMA: "Scalar"},
         bounds={"temperature": (20, 600)},
         kernels="only",
     )
@@ -243,8 +246,9 @@ def test_a_temperature_starts_within_its_bounds(browser: Any, tmp_path: Path) ->
     assert not browser.find_element("id", "parameters").is_displayed()
     slider = browser.find_element("id", "force-temperature-slider")
     assert [slider.get_attribute(side) for side in ("min", "value", "max")] == ["20", "20", "600"]
-    stress = rows_of(browser, "tension")["stress.xx"]
-    assert stress[-1] == pytest.approx(2e5 * 0.98 * 0.02)
+    rows = rows_of(browser, "tension")
+    assert rows["stress.xx"][-1] == pytest.approx(2e5 * 0.98 * 0.02)
+    assert rows[WITH_COMMA][-1] == pytest.approx(3 * 0.02)
     move(browser, "force-temperature", 600)
     assert rows_of(browser, "tension")["stress.xx"][-1] == pytest.approx(2e5 * 0.4 * 0.02)
 
@@ -273,6 +277,9 @@ def test_a_law_without_numbers_at_zero_starts_elsewhere(browser: Any, tmp_path: 
     end = browser.find_element("id", "tension-end").text
     assert "A result is not a number at the time" in end
 
+
+#: The name of a variable that a row of a table has to quote.
+WITH_COMMA = 'thrice, "so to speak"'
 
 PRODUCTS = """
 namespace law {
