@@ -307,7 +307,8 @@ void DeviceCall::require_apart(const model::Bindings& bindings, std::int64_t mit
   std::vector<std::uintptr_t> buffers;
   const auto move = [&](Points& array) {
     if (!array.data || memory_.is_address) return;
-    const auto [buffer, first] = text_->compiled(false).program->origin_of(reinterpret_cast<std::uintptr_t>(array.data));
+    const auto [buffer, first] =
+        text_->compiled(false).program->origin_of(reinterpret_cast<std::uintptr_t>(array.data));
     const auto number = std::ranges::find(buffers, buffer) - buffers.begin();
     if (number == std::ssize(buffers)) buffers.push_back(buffer);
     array.data = reinterpret_cast<char*>(((std::intptr_t{1} + number) << bits_of_buffer) + first);

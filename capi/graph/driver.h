@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "capi/base/locks.h"
 #include "capi/tensor/tensor.h"

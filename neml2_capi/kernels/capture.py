@@ -40,7 +40,7 @@ def _bare_package() -> None:
 
 
 def _take_short_names() -> None:
-    """Let `-p E`, and `-d stress:E`, name the one parameter that ends so: `surface.elasticity.E`."""
+    """Let `-p E` and `-d stress:E` name the one parameter that ends so: `surface.elasticity.E`."""
     import neml2.cli.aoti_export as aoti_export
 
     validated = getattr(aoti_export, "_validate_promoted", None)

@@ -175,9 +175,9 @@ class Place(NamedTuple):
             if size != 1 and stride != dense:
                 if across != 1:
                     raise self._refuse(
-                        f"has values {stride} elements apart, and those of the call's first array "
-                        f"lie {across} apart: bind all arrays in rows, or all in columns as "
-                        "array.T of a (values, points) array"
+                        f"has values {stride} elements apart; in the call's first array they lie "
+                        f"{across} apart: bind all arrays in rows, or all in columns as array.T of "
+                        "a (values, points) array"
                     )
                 raise self._not_in_place(
                     value, array, "has points that are not row-major and dense"

@@ -254,7 +254,7 @@ def test_steps_that_cannot_be_are_refused(pair: Pair, index: int) -> None:
     with pytest.raises(FatalError, match="number of steps must be 0 or more"):
         there.run(-1)
     check(lib.neml2_call_step_stride_set(call, lib.NEML2_OUTPUT, b"stress", 6 * POINTS - 1))
-    with pytest.raises(FatalError, match="'stress' has steps that overlap: .* steps 359"):
+    with pytest.raises(FatalError, match=r"'stress' has steps that overlap: .* steps 359"):
         there.run()
     there = Evaluation(pair.there, inputs, queue)
     call = there.owner[0]

@@ -79,10 +79,13 @@ def test_variables_may_have_any_letters(tmp_path: Path) -> None:
         return {f"{name}2": (k + 2.0) * inputs[name] for k, name in enumerate(names)}
 
     root = tmp_path / "artifact"
-    inputs, outputs = dict.fromkeys(names, "Scalar"), dict.fromkeys([f"{n}2" for n in names], "Scalar")
+    inputs, outputs = (
+        dict.fromkeys(names, "Scalar"),
+        dict.fromkeys([f"{n}2" for n in names], "Scalar"),
+    )
     export.model(law, root, inputs=inputs, outputs=outputs, kernels="only")
     with Model(root) as model:
-        made = model.forward({name: 3.0 for name in names})
+        made = model.forward(dict.fromkeys(names, 3.0))
     assert [float(made[f"{n}2"]) for n in names] == [3.0 * (k + 2) for k in range(len(names))]
     text = linked(root, "law")
     file = tmp_path / "law.c"
