@@ -52,7 +52,9 @@ def _take_short_names() -> None:
         return validated(model, {_full_name(name, known) for name in promoted})
 
     aoti_export._validate_promoted = with_short_names
-    original = aoti_export._resolve_derivative_specs
+    original = getattr(aoti_export, "_resolve_derivative_specs", None)
+    if original is None:
+        return
 
     @functools.wraps(original)
     def resolved(specs: Any, outputs: Any, inputs: Any, param_names: Any = ()) -> Any:

@@ -71,9 +71,10 @@ def _reason(error: Exception) -> str:
     text = str(error)
     first, _, frames = text.partition("\n")
     _, _, frames = frames.partition("from user code:")
-    if not frames:
+    found = re.findall(r'File "(.+)", line (\d+), in .*\n *(.+)', frames)
+    if not found:
         return text.rstrip(". ")
-    file, line, code = re.findall(r'File "(.+)", line (\d+), in .*\n *(.+)', frames)[-1]
+    file, line, code = found[-1]
     return f"{first}, at {file}:{line}: `{code}`"
 
 
