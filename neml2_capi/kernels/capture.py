@@ -40,7 +40,7 @@ def _bare_package() -> None:
 
 
 def _take_short_names() -> None:
-    """Let `-p E` and `-d stress:E` name the one parameter that ends so: `surface.elasticity.E`."""
+    """Let `-p E` name the one parameter whose name ends so: `surface.elasticity.E`."""
     import neml2.cli.aoti_export as aoti_export
 
     validated = getattr(aoti_export, "_validate_promoted", None)
@@ -52,21 +52,6 @@ def _take_short_names() -> None:
         return validated(model, {_full_name(name, known) for name in promoted})
 
     aoti_export._validate_promoted = with_short_names
-    original = getattr(aoti_export, "_resolve_derivative_specs", None)
-    if original is None:
-        return
-
-    @functools.wraps(original)
-    def resolved(specs: Any, outputs: Any, inputs: Any, param_names: Any = ()) -> Any:
-        def full(spec: str) -> str:
-            output, colon, name = spec.partition(":")
-            found = [each for each in param_names if each.endswith(f".{name.strip()}")]
-            known = name.strip() in (*inputs, *param_names) or len(found) != 1
-            return spec if known else f"{output}{colon}{found[0]}"
-
-        return original([full(spec) for spec in specs], outputs, inputs, param_names)
-
-    aoti_export._resolve_derivative_specs = resolved
 
 
 def _name_pairs() -> None:

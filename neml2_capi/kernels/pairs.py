@@ -43,6 +43,26 @@ def name_pairs() -> None:
             raise PairError(_told(error, module, inputs, pairs)) from error
 
     export._compile_param_derivative_graph = compiled
+    _take_short_names(export)
+
+
+def _take_short_names(export: Any) -> None:
+    """Let `-d stress:E` name the one promoted parameter that ends so."""
+    original = getattr(export, "_resolve_derivative_specs", None)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def resolved(specs: Any, outputs: Any, inputs: Any, param_names: Any = ()) -> Any:
+        def full(spec: str) -> str:
+            output, colon, name = spec.partition(":")
+            found = [each for each in param_names if each.endswith(f".{name.strip()}")]
+            known = name.strip() in (*inputs, *param_names) or len(found) != 1
+            return spec if known else f"{output}{colon}{found[0]}"
+
+        return original([full(spec) for spec in specs], outputs, inputs, param_names)
+
+    export._resolve_derivative_specs = resolved
 
 
 def _told(
