@@ -196,7 +196,7 @@ def test_what_slopes_cannot_have_is_refused(
     call, memory = there.owner[0], pointer(there.results["stress:strain"][0])
     leading = b"stress~1", lib.NEML2_INPUT, b"strain", memory, lib.NEML2_FLOAT64
     check(lib.neml2_call_bind_input_derivative(call, *leading, 36))
-    with pytest.raises(FatalError, match="'stress:strain' is written to the array of an input"):
+    with pytest.raises(FatalError, match="'stress:strain' overlaps the array of the derivative"):
         there.run()
     check(lib.neml2_call_bind_input_derivative(call, *leading, 35))
     with pytest.raises(FatalError, match="must be 36 or more; got 35"):
