@@ -83,7 +83,7 @@ Tensor transposed(const Tensor& matrices, std::int64_t rows, std::int64_t column
 struct Extent {
   std::int64_t points;
   std::int64_t steps = 1;
-  std::int64_t component_stride = 1;  // of all arrays but those of one value for all points
+  std::int64_t component_stride = 1;  // except in arrays of one value for all points
 };
 
 // Throws NEML2_ERROR_ARGUMENT if the points of an array would reach beyond any memory, or would if each had its own.

@@ -39,6 +39,6 @@ class Names:
 
 @cache
 def _functions() -> frozenset[str]:
-    """What the headers of kernels call, or define."""
+    """Read the names of functions from the headers of kernels."""
     texts = (path.read_text() for path in sorted((Path(__file__).parent / "c").glob("*.h")))
     return frozenset(name for text in texts for name in re.findall(r"\b[A-Za-z]\w*(?=\()", text))

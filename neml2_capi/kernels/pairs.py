@@ -79,7 +79,7 @@ def _told(
 
 
 def _pairs_of(module: Any) -> list[tuple[str, str]]:
-    """What a graph derives by what: outputs of a law, or the unknowns of a system."""
+    """List the outputs or unknowns that a graph derives, each with its parameter."""
     pairs = getattr(module, "selected_pairs", None)
     if pairs is None and hasattr(module, "emitted_param_pairs"):
         pairs = module.emitted_param_pairs()
