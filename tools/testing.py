@@ -179,6 +179,8 @@ def run_pytest(
     # Compilers that ask ccache first, if Debian has it: tests and workers share what they make.
     path = [*map(str, tools), "/usr/lib/ccache", os.environ.get("PATH", "")]
     settings = {"PATH": os.pathsep.join(path), "CMAKE_GENERATOR": "Ninja"}
+    # A test has one processor; threads of numpy's own would wait for work on the others.
+    settings["OPENBLAS_NUM_THREADS"] = "1"
     status = openly(command, {**variables, **settings})
     if status == 0 or (status == _NO_TESTS and "-m" in options):
         return []

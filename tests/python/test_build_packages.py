@@ -126,6 +126,7 @@ def test_an_artifact_is_not_copied_into_itself(
     assert sorted(root.rglob("*")) == before
 
 
+@pytest.mark.full("opens a folder for another system")
 def test_compile_takes_a_system_alone(tmp_path: Path) -> None:
     source = tmp_path / "model.i"
     source.touch()

@@ -108,6 +108,7 @@ assert law.load_state(sys.argv[1])[1:] == (3, 0.1)
 """
 
 
+@pytest.mark.full("makes a locale")
 def test_numbers_have_a_point_in_a_locale_with_a_comma(tmp_path: Path) -> None:
     if not shutil.which("localedef") or not Path("/usr/share/i18n/locales/de_DE").exists():
         pytest.skip("localedef and its sources are not installed: apt-get install locales")

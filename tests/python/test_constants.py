@@ -160,6 +160,7 @@ def test_a_graph_without_constants(graphs: Path, runtime: str) -> None:
         graph.set_constants({"weight": np.ones(3)})
 
 
+@pytest.mark.full("seconds of load")
 def test_swaps_under_load_never_mix(network: Graph, rest: Any) -> None:
     """Eight threads run the graph while its weights are replaced 1,000 times."""
     sets = [other(network.constants(), seed) for seed in (7, 8)]

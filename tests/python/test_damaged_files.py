@@ -183,6 +183,7 @@ TEXTS: dict[str, bytes] = {
 }
 
 
+@pytest.mark.full("many damaged files")
 def test_a_damaged_file_of_tests_is_refused_by_the_key(tmp_path: Path) -> None:
     file = tmp_path / "verify.toml"
     curve = {"points": [[0.0, 0.0], [2.0, 1.0]], "atol": 1e9, "at": [1.0], "between": [0.0, 2.0]}

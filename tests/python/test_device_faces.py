@@ -78,6 +78,7 @@ end function refused
 """
 
 
+@pytest.mark.full("compiles a program")
 def test_a_column_that_is_too_short_is_refused_in_cpp(tmp_path: Path) -> None:
     source, built = tmp_path / "columns.cpp", tmp_path / "columns.so"
     source.write_text(CPP)
@@ -87,6 +88,7 @@ def test_a_column_that_is_too_short_is_refused_in_cpp(tmp_path: Path) -> None:
     assert ctypes.CDLL(str(built)).refused(root, queue.handle) == 2
 
 
+@pytest.mark.full("compiles a program")
 @pytest.mark.skipif(not FORTRAN, reason="there is no gfortran")
 def test_a_column_that_is_too_short_is_refused_in_fortran(tmp_path: Path) -> None:
     source, built = tmp_path / "columns.f90", tmp_path / "columns.so"

@@ -142,7 +142,7 @@ def folder(
 
 
 HOSTS = [pytest.mark.hosts, pytest.mark.full("libraries of finite elements")]
-# Pages that take ten seconds of a processor and more.
+# Pages that take seconds of a processor.
 LATER: dict[str, pytest.MarkDecorator | list[pytest.MarkDecorator]] = {
     "examples/fem/README.md": pytest.mark.full("the finite-element program"),
     "docs/tutorials/cpp.md": pytest.mark.full("the tutorial in C++, compiled block by block"),
@@ -155,6 +155,11 @@ LATER: dict[str, pytest.MarkDecorator | list[pytest.MarkDecorator]] = {
     "docs/hosts/sundials.md": HOSTS,
     "docs/hosts/simcoon.md": HOSTS,
     "examples/umat/README.md": pytest.mark.full("the UMAT, built by its page"),
+    "docs/tutorials/finite-elements.md": pytest.mark.full("programs of finite elements"),
+    "docs/tutorials/python.md": pytest.mark.full("many commands"),
+    "docs/checkpoint.md": pytest.mark.full("many commands"),
+    "docs/fit.md": pytest.mark.full("fits"),
+    "docs/verify.md": pytest.mark.full("many commands"),
 }
 
 # Modules that a page, or the examples of a docstring, needs.

@@ -283,6 +283,7 @@ def executable_mappings(*arguments: str | Path) -> str:
     return done.stdout.partition("MAPPED")[2]
 
 
+@pytest.mark.full("reads its own memory")
 def test_doctor_and_inspect_keep_no_code_of_the_artifact(artifacts: Artifacts) -> None:
     root = artifacts["viscoplastic"]
     for action in ("doctor", "inspect"):

@@ -15,6 +15,7 @@ import pytest
 from agreement import assert_agreement, assert_close, evaluations
 from differences import central_differences
 from oracle import ISOTROPIC_HARDENING, elastic_stress
+from slow import later
 from states import ALL, DIRECT, IMPLICIT, Array, Artifacts, load, random_like, recorded, state_of
 
 import neml2_capi
@@ -117,13 +118,13 @@ def test_the_native_engine_says_the_same(artifacts: Artifacts, name: str) -> Non
     assert_agreement(*models, name, state_of(name, models[1]))
 
 
-@pytest.mark.parametrize("name", IMPLICIT + OLD[3:])
+@pytest.mark.parametrize("name", later(IMPLICIT + OLD[3:], ["substepping"]))
 def test_batches_that_converge_as_a_whole_agree(artifacts: Artifacts, name: str) -> None:
     models = python(artifacts, name, "batch"), load(artifacts, name, "batch")
     assert_agreement(*models, name, state_of(name, models[1]))
 
 
-@pytest.mark.parametrize("name", IMPLICIT + OLD[3:])
+@pytest.mark.parametrize("name", later(IMPLICIT + OLD[3:], ["substepping"]))
 def test_points_that_fail_agree(artifacts: Artifacts, name: str) -> None:
     models = python(artifacts, name), load(artifacts, name)
     x = state_of(name, models[1])
@@ -157,8 +158,11 @@ def test_a_residual_that_grows_beyond_its_bound_ends_the_point(
     assert model.evaluate(x)[1]["iterations"][1] > 1
 
 
+SEARCHED = ["isotropic_hardening", "crystal", "substepping", "creep_3.0.0"]
+
+
 @pytest.mark.parametrize("search", ["BACKTRACKING", "STRONG_WOLFE"])
-@pytest.mark.parametrize("name", ["isotropic_hardening", "crystal", "substepping", "creep_3.0.0"])
+@pytest.mark.parametrize("name", later(SEARCHED, ["substepping"]))
 def test_line_searches_agree(artifacts: Artifacts, name: str, search: str) -> None:
     models = python(artifacts, name), load(artifacts, name)
     for model in models:
@@ -167,7 +171,9 @@ def test_line_searches_agree(artifacts: Artifacts, name: str, search: str) -> No
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (4, 1), (2, 2)])
-@pytest.mark.parametrize("name", ["elasticity_parameters", "radial_return", "substepping"])
+@pytest.mark.parametrize(
+    "name", later(["elasticity_parameters", "radial_return", "substepping"], ["substepping"])
+)
 def test_batches_of_any_shape_agree(
     artifacts: Artifacts, name: str, shape: tuple[int, ...]
 ) -> None:

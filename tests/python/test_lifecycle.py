@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Artifacts
+from slow import later
 
 from neml2_capi import ConvergenceError, FatalError, Graph, Model, Tensor
 
@@ -137,7 +138,7 @@ def test_an_error_keeps_what_it_holds(artifacts: Artifacts) -> None:
 # ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["model", "call", "graph"])
+@pytest.mark.parametrize("kind", later(["model", "call", "graph"], ["model"]))
 def test_threads_evaluate_while_another_closes(artifacts: Artifacts, kind: str) -> None:
     failures: list[BaseException] = []
 

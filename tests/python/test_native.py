@@ -29,6 +29,7 @@ def test_tangents_of_implicit_models(artifacts: Mapping[str, Path]) -> None:
     run(built("c_test_tangents"), *(artifacts[name] for name in models))
 
 
+@pytest.mark.full("many graphs")
 def test_graphs_of_other_kinds(graphs: Path) -> None:
     """Integer kernels, OpenMP regions, static batches, outputs that are inputs."""
     run(built("cpp_test_compiled_graphs"), NEML2_TEST_GRAPHS=str(graphs))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from native import CC, HOSTS, command, run
+from slow import later
 from test_opencl import cache_of_pocl, caches, with_text  # noqa: F401  (fixtures)
 
 pytestmark = pytest.mark.numbers
@@ -80,7 +81,9 @@ for number, (name, status) in enumerate(eval(sys.argv[3])):
 """
 
 
-@pytest.mark.parametrize("program", [PROGRAM, CALL], ids=["arrays of the host", "of the device"])
+@pytest.mark.parametrize(
+    "program", later([PROGRAM, CALL], [PROGRAM]), ids=["arrays of the host", "of the device"]
+)
 def test_a_fault_is_an_error_and_the_next_call_is_as_before(program: str, tmp_path: Path) -> None:
     opencl = tmp_path / "libfailing.so"
     source = HOSTS / "failing_opencl.c"

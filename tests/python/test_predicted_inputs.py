@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.optimize import brentq
+from slow import later
 from states import state_of
 
 from neml2_capi import FatalError, Model, UnknownNameError
@@ -27,7 +28,7 @@ def creep(inputs: Mapping[str, Array], stress: Array, seconds: float, strain: Ar
     return np.array([brentq(residual, 0, 3, (p,), xtol=1e-15, rtol=1e-14) for p in range(3)])
 
 
-@pytest.mark.parametrize("engine", ["native", "python"])
+@pytest.mark.parametrize("engine", later(["native", "python"], ["python"]))
 @pytest.mark.parametrize("name", ["bar", "ramped_bar"])
 def test_the_jacobian_is_that_of_differences(
     artifacts: Mapping[str, Path], name: str, engine: str

@@ -14,6 +14,7 @@ from textwrap import dedent
 import pytest
 from conftest import Artifacts
 from patience import PATIENCE
+from slow import later
 
 # Every script begins so. `parallel` is a batch that the workers of the library share.
 BEGIN = """
@@ -261,7 +262,7 @@ def test_a_child_that_leaves_by_the_front_door_frees_what_it_has(run: Callable[.
     assert printed == "well\n"
 
 
-@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+@pytest.mark.parametrize("method", later(["fork", "forkserver", "spawn"], ["spawn"]))
 def test_workers_take_models_as_arguments(run: Callable[..., str], method: str) -> None:
     printed = run(
         f"""

@@ -7,14 +7,17 @@ import re
 
 import pytest
 from programs import build, ctest, registered
+from slow import later
 
-TEN_THOUSAND = pytest.mark.full("10,000 dispatches")
-LATER = {"cpp_test_dispatch": TEN_THOUSAND, "c_test_schedulers": TEN_THOUSAND}
-NAMES = [pytest.param(name, marks=LATER.get(name, ())) for name in registered()]
+# Many sizes, values, forks or cycles.
+SLOW = (
+    *("cpp_test_dispatch", "cpp_test_hostile_metadata", "cpp_test_linear_algebra", "cpp_test_pow"),
+    *("cpp_test_snapshots", "c_test_cycles", "c_test_forks", "c_test_schedulers"),
+)
 
 
 @pytest.mark.native
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", later(registered(), SLOW))
 def test_a_program_passes(name: str) -> None:
     if "NEML2_CAPI_BUILD" in os.environ:
         build(name)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from slow import later
 from states import IMPLICIT, Artifacts, load, random_like, recorded, repeated
 
 from neml2_capi import ConvergenceError, Model
@@ -209,7 +210,7 @@ def test_the_cut_is_deeper_where_the_residual_went_up(relaxation: Model) -> None
 # ---- one among a thousand ----
 
 
-@pytest.mark.parametrize("name", IMPLICIT)
+@pytest.mark.parametrize("name", later(IMPLICIT, ["crystal"]))
 def test_a_point_that_diverges_leaves_the_others_bitwise_alone(
     artifacts: Artifacts, name: str
 ) -> None:

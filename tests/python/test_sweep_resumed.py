@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 import sweeping
 from patience import PATIENCE
+from slow import later
 from states import Artifacts
 from sweeping import (
     SETS,
@@ -117,7 +118,7 @@ def exits(parameters: Sets) -> Sets:
     return sums(parameters)
 
 
-@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize("batch", later([1, 4], [1]))
 @pytest.mark.parametrize("executor", [partial(ThreadPoolExecutor, 2), processes])
 def test_a_set_whose_run_exits_or_raises_without_a_text_is_a_failure_like_others(
     executor: Any, batch: int
@@ -141,7 +142,7 @@ def test_an_exit_in_this_thread_ends_the_sweep(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize("batch", later([1, 4], [1]))
 @pytest.mark.parametrize("executor", [None, partial(ThreadPoolExecutor, 1), partial(processes)])
 def test_an_interrupted_sweep_goes_on_where_it_was(
     calls: Path, tmp_path: Path, executor: Any, batch: int

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 from patience import PATIENCE
+from slow import later
 from states import Artifacts
 from sweeping import (
     SUMS,
@@ -176,7 +177,7 @@ def test_an_executor_stays_open_unless_it_was_made_for_the_sweep() -> None:
 # ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("batch", [1, 8])
+@pytest.mark.parametrize("batch", later([1, 8], [1]))
 def test_a_killed_worker_costs_its_set_a_retry(
     run: Run, artifact: Path, calls: Path, batch: int
 ) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from native import PREBUILT, run
 from programs import built
+from slow import later
 
 from neml2_capi.plugin import make
 
@@ -48,7 +49,7 @@ def torture(program: str, work: str, plugin: Path, every: int = 1) -> None:
         raise
 
 
-@pytest.mark.parametrize("work", WORKS)
+@pytest.mark.parametrize("work", later(WORKS, ["viscoplastic-packages", "plugin"]))
 def test_an_allocation_that_fails_is_told(work: str, plugin: Path) -> None:
     torture("torture_memory", work, plugin, EVERY.get(work, 211))
 

@@ -13,6 +13,7 @@ import pytest
 from kernel_setup import TARGETS, native_target, runs_here
 from loaded import load
 from numpy.typing import NDArray
+from slow import later
 
 from neml2_capi.kernels.build import build
 from neml2_capi.kernels.elimination import newton_step_by_sites
@@ -315,7 +316,7 @@ def inputs_of(model: Any) -> list[Values]:
     return [points(size, 6, seed) for seed, size in enumerate(sizes)]
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", later(MODELS, ["cells"]))
 def test_kernels_of_many_sites_are_loops_with_the_same_values(
     tmp_path: Path, any_cc: str, name: str
 ) -> None:
@@ -372,7 +373,7 @@ def test_loops_have_the_same_bits_for_all_lanes_and_processors(
     assert len(bits) == 1
 
 
-@pytest.mark.parametrize("most", [2000, 8], ids=["whole", "cut"])
+@pytest.mark.parametrize("most", later([2000, 8], [2000]), ids=["whole", "cut"])
 @pytest.mark.parametrize(
     "name",
     [pytest.param("cells", marks=pytest.mark.full("compiles kernels of many sites")), "grains"],

@@ -266,6 +266,7 @@ def test_the_same_program_gives_the_same_text() -> None:
     assert len(texts) == 1
 
 
+@pytest.mark.full("processes of their own")
 def test_the_text_does_not_depend_on_the_process(tmp_path: Path) -> None:
     here = Path(__file__)
     script = (
