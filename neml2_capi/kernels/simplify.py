@@ -5,26 +5,19 @@ Results change by round-off only: terms are added and factors multiplied in anot
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from neml2_capi.kernels.decisions import DECIDE, ROUNDINGS, decisive, seen
+from neml2_capi.kernels.decisions import seen
 from neml2_capi.kernels.program import FREE, Program, Step, live
-
-#: Pairs are searched in sums and products of at most so many terms.
-_MOST_TERMS = 60
-#: By type: the reciprocal of a larger number is a normal one; so are products of constants.
-_NORMAL = {"float64": 1e-300, "float32": 1e-30}
+from neml2_capi.kernels.rebuilt import Rebuilt
+from neml2_capi.kernels.reciprocals import with_reciprocals
+from neml2_capi.kernels.shared_terms import Term, shared_pairs
 
 #: Sums, and operations whose results do not depend on the sign of a zero.
 _BLIND = frozenset({"add", "sub", "neg", "abs", "exp", "gt", "ge", "eq"})
-
-#: A term of a sum or a factor of a product: a sign, and the place of its step.
-_Term = tuple[int, int]
-_Pair = tuple[_Term, _Term]
 
 
 def simplified(program: Program, values: Program | None = None) -> Program:
@@ -102,7 +95,7 @@ def _key(step: Step) -> _Key:
 def _fewer(program: Program) -> tuple[Program, dict[int, int]]:
     """Fewer operations, some of which nothing needs, and the places of old steps that are left."""
     place = {p: p for p in range(len(program.steps))}
-    for made_of in (_with_reciprocals, _with_products, _with_sums):
+    for made_of in (with_reciprocals, _with_products, _with_sums):
         rebuilt = made_of(program)
         place = {old: rebuilt.place[new] for old, new in place.items() if new in rebuilt.place}
         program = rebuilt.program()
@@ -116,7 +109,7 @@ def gathered(program: Program) -> Program:
 
 def in_pairs(program: Program) -> Program:
     """Sums and products of many terms as operations of two."""
-    rebuilt = _Rebuilt(program)
+    rebuilt = Rebuilt(program)
     for place, (name, arguments, data) in enumerate(program.steps):
         if name not in ("sum", "product"):
             rebuilt.keep(place)
@@ -131,99 +124,15 @@ def in_pairs(program: Program) -> Program:
     return rebuilt.program()
 
 
-def _with_products(program: Program) -> _Rebuilt:
+def _with_products(program: Program) -> Rebuilt:
     return _gathered(program, frozenset({"mul"}), "product")
 
 
-def _with_sums(program: Program) -> _Rebuilt:
+def _with_sums(program: Program) -> Rebuilt:
     return _gathered(program, frozenset({"add", "sub", "neg"}), "sum")
 
 
-def _with_reciprocals(program: Program) -> _Rebuilt:
-    """x / z and more as products with 1 / z, if three or more are divided by one z.
-
-    Quotients on which whole numbers depend stay, and those that a comparison sees.
-    z is scaled first, since the reciprocal of a subnormal number is infinite, unless it is a norm
-    that is never so small.
-    """
-    least = _least_values(program)
-    rounded = decisive(program.steps, ROUNDINGS)
-    compared = seen(program.steps, DECIDE | {"sign"})
-    divisors = [
-        arguments[1] if name == "div" and not rounded[p] and not compared[p] else -1
-        for p, (name, arguments, _) in enumerate(program.steps)
-    ]
-    divisions = Counter(under for under in divisors if under >= 0)
-    rebuilt = _Rebuilt(program)
-    reciprocals: dict[int, tuple[int, int]] = {}
-    normal: dict[int, int] = {}
-    one: int | None = None
-    for place, (_, arguments, data) in enumerate(program.steps):
-        under = divisors[place]
-        if divisions[under] < 3:
-            rebuilt.keep(place)
-            continue
-        if one is None:
-            one = rebuilt.new(("constant", (), 1.0))
-        over = rebuilt.place[arguments[0]]
-        if least[under] >= _NORMAL[program.real]:
-            if under not in normal:
-                normal[under] = rebuilt.new(("div", (one, rebuilt.place[under]), None))
-            by = normal[under]
-            is_one = program.steps[arguments[0]] == ("constant", (), 1.0)
-            rebuilt.place[place] = by if is_one else rebuilt.new(("mul", (over, by), None))
-            continue
-        if under not in reciprocals:
-            scale = rebuilt.new(("scale", (rebuilt.place[under],), None))
-            scaled = rebuilt.new(("mul", (rebuilt.place[under], scale), None))
-            reciprocals[under] = rebuilt.new(("div", (one, scaled), None)), scale
-        factors = (over, *reciprocals[under])
-        rebuilt.place[place] = rebuilt.new(("times both", factors, data))
-    return rebuilt
-
-
-def _least_values(program: Program) -> list[float]:
-    """By step: what it is never less than, if it is a number."""
-    found: list[float] = []
-    for name, arguments, data in program.steps:
-        x = [found[argument] for argument in arguments]
-        least = -math.inf
-        if name == "constant" and data != "nan":
-            least = float(data)
-        elif name == "mul" and (arguments[0] == arguments[1] or min(x) >= 0):
-            least = 0.0 if arguments[0] == arguments[1] else x[0] * x[1]
-        elif name == "add":
-            least = x[0] + x[1]
-        elif name == "sqrt":
-            least = math.sqrt(max(x[0], 0.0))
-        elif name in ("abs", "exp"):
-            least = 0.0
-        found.append(least)
-    return found
-
-
-class _Rebuilt:
-    """A program in the making, and where the steps of the old one are in it."""
-
-    def __init__(self, old: Program) -> None:
-        self._old = old
-        self.steps: list[Step] = []
-        self.place: dict[int, int] = {}
-
-    def new(self, step: Step) -> int:
-        self.steps.append(step)
-        return len(self.steps) - 1
-
-    def keep(self, place: int) -> None:
-        name, arguments, data = self._old.steps[place]
-        self.place[place] = self.new((name, tuple(self.place[a] for a in arguments), data))
-
-    def program(self) -> Program:
-        results = [[self.place[p] for p in places] for places in self._old.results]
-        return replace(self._old, steps=self.steps, results=results, sites=None)
-
-
-def _gathered(program: Program, family: frozenset[str], name: str) -> _Rebuilt:
+def _gathered(program: Program, family: frozenset[str], name: str) -> Rebuilt:
     """Chains of one kind of operation as one of many terms, with pairs that several have.
 
     What a decision sees stays, since terms in another order may be the next number.
@@ -233,9 +142,9 @@ def _gathered(program: Program, family: frozenset[str], name: str) -> _Rebuilt:
         p for p, (name, _, _) in enumerate(program.steps) if name in family and not compared[p]
     }
     roots = dict(_chains(program, members))
-    shared = _shared_pairs(list(roots.values()), signed=name == "sum")
+    shared = shared_pairs(list(roots.values()), signed=name == "sum")
     pairs = dict(enumerate(shared, -len(shared)))
-    rebuilt = _Rebuilt(program)
+    rebuilt = Rebuilt(program)
     made: dict[int, int] = {}
 
     def place_of(term: int) -> int:
@@ -245,7 +154,7 @@ def _gathered(program: Program, family: frozenset[str], name: str) -> _Rebuilt:
             made[term] = new(Counter(pairs[term]))
         return made[term]
 
-    def new(terms: Counter[_Term]) -> int:
+    def new(terms: Counter[Term]) -> int:
         # Positive terms first, so that none begins with a sign if one can.
         ordered = sorted(terms.elements(), key=lambda t: (t[0] < 0, t[1]))
         places = [(sign, place_of(term)) for sign, term in ordered]
@@ -277,7 +186,7 @@ def _gathered(program: Program, family: frozenset[str], name: str) -> _Rebuilt:
     return rebuilt
 
 
-def _one_constant(rebuilt: _Rebuilt, factors: list[_Term]) -> list[_Term]:
+def _one_constant(rebuilt: Rebuilt, factors: list[Term]) -> list[Term]:
     """Factors of which one is the product of all usual constants; none if it is 1."""
     values = {p: float(rebuilt.steps[p][2]) for _, p in factors if _is_usual(rebuilt.steps[p])}
     if len([p for _, p in factors if p in values]) < 2:
@@ -294,7 +203,7 @@ def _is_usual(step: Step) -> bool:
     return step[0] == "constant" and step[2] != "nan" and 1e-30 < abs(float(step[2])) < 1e30
 
 
-def _chains(program: Program, members: set[int]) -> Iterator[tuple[int, Counter[_Term]]]:
+def _chains(program: Program, members: set[int]) -> Iterator[tuple[int, Counter[Term]]]:
     """The terms of each of these operations that is not itself a term of one other only."""
     uses: Counter[int] = Counter(a for _, arguments, _ in program.steps for a in arguments)
     uses.update(place for places in program.results for place in places)
@@ -305,7 +214,7 @@ def _chains(program: Program, members: set[int]) -> Iterator[tuple[int, Counter[
         if argument in members and uses[argument] == 1
     }
     for place in sorted(members - inner):
-        terms: Counter[_Term] = Counter()
+        terms: Counter[Term] = Counter()
         waiting = [(1, place)]
         while waiting:
             sign, term = waiting.pop()
@@ -321,97 +230,10 @@ def _chains(program: Program, members: set[int]) -> Iterator[tuple[int, Counter[
 
 def _kept_signs(program: Program) -> set[int]:
     """Negations of which an operation sees the sign if they vanish: -(x - y) is not y - x there."""
-    seen = {
+    read = {
         argument
         for name, arguments, _ in program.steps
         if name not in _BLIND
         for argument in arguments
     }
-    return {place for place in seen if program.steps[place][0] == "neg"}
-
-
-def _shared_pairs(groups: list[Counter[_Term]], signed: bool) -> list[_Pair]:
-    """Pairs of terms that several groups have, most frequent first; groups get their numbers.
-
-    The pair of number k is the term k - len(pairs), a negative one: pairs may hold earlier pairs.
-    """
-    index: dict[_Pair, set[int]] = defaultdict(set)
-    for number, terms in enumerate(groups):
-        if len(terms) <= _MOST_TERMS:
-            for pair in _pairs_in(terms, signed):
-                index[pair].add(number)
-    waiting = [(-len(where), pair) for pair, where in index.items() if len(where) > 1]
-    heapq.heapify(waiting)
-    pairs: list[_Pair] = []
-    first = -(1 << 40)  # pairs are numbered upward from here until their count is known
-    while waiting:
-        expected, pair = heapq.heappop(waiting)
-        found = [(n, s) for n in sorted(index[pair]) if (s := _sign_in(groups[n], pair, signed))]
-        if len(found) < 2:
-            continue
-        if len(found) < -expected:
-            index[pair] = {number for number, _ in found}
-            heapq.heappush(waiting, (-len(found), pair))
-            continue
-        term = first + len(pairs)
-        pairs.append(pair)
-        fresh: set[_Pair] = set()
-        for number, sign in found:
-            terms = groups[number]
-            for of, t in pair:
-                _take(terms, (of * sign, t))
-            for other in terms:
-                key = _normal(other, (sign, term), signed)
-                index[key].add(number)
-                fresh.add(key)
-            terms[sign, term] += 1
-        for key in fresh:
-            if len(index[key]) > 1:
-                heapq.heappush(waiting, (-len(index[key]), key))
-    count = len(pairs)
-
-    def renamed(t: _Term) -> _Term:
-        return (t[0], t[1] - first - count) if t[1] < 0 else t
-
-    for terms in groups:
-        items = {renamed(t): n for t, n in terms.items()}
-        terms.clear()
-        terms.update(items)
-    return [(renamed(a), renamed(b)) for a, b in pairs]
-
-
-def _pairs_in(terms: Counter[_Term], signed: bool) -> Iterator[_Pair]:
-    ordered = sorted(terms)
-    for i, a in enumerate(ordered):
-        if terms[a] > 1:
-            yield _normal(a, a, signed)
-        for b in ordered[i + 1 :]:
-            yield _normal(a, b, signed)
-
-
-def _normal(a: _Term, b: _Term, signed: bool) -> _Pair:
-    """One key for a pair in any order and, in sums, of any common sign."""
-    if a[1] > b[1]:
-        a, b = b, a
-    if signed and a[0] < 0:
-        return (1, a[1]), (-b[0], b[1])
-    return a, b
-
-
-def _sign_in(terms: Counter[_Term], pair: _Pair, signed: bool) -> int:
-    """The sign with which the pair is among the terms; 0 if it is not.
-
-    A sum of these two alone is not the negative of the pair: where it vanishes it would be -0.
-    """
-    (s, a), (t, b) = pair
-    for sign in (1, -1) if signed and terms.total() > 2 else (1,):
-        enough = 2 if pair[0] == pair[1] else 1
-        if terms[sign * s, a] >= enough and terms[sign * t, b] >= enough:
-            return sign
-    return 0
-
-
-def _take(terms: Counter[_Term], term: _Term) -> None:
-    terms[term] -= 1
-    if not terms[term]:
-        del terms[term]
+    return {place for place in read if program.steps[place][0] == "neg"}
