@@ -302,11 +302,15 @@ void DeviceCall::require_given(const model::Bindings& bindings, const model::Sna
 
 // Refuses to write over what is read, or written, elsewhere. A buffer is taken for a range of addresses of its own.
 void DeviceCall::require_apart(const model::Bindings& bindings, std::int64_t miters) const {
+  const auto require = [&](const model::Bindings& each) {
+    model::inputs_to_copy(model_, each, miters, memory_.component_stride);
+  };
+  if (memory_.is_address) return require(bindings);
   constexpr int bits_of_buffer = 46;
   model::Bindings apart = bindings;
   std::vector<std::uintptr_t> buffers;
   const auto move = [&](Points& array) {
-    if (!array.data || memory_.is_address) return;
+    if (!array.data) return;
     const auto [buffer, first] =
         text_->compiled(false).program->origin_of(reinterpret_cast<std::uintptr_t>(array.data));
     const auto number = std::ranges::find(buffers, buffer) - buffers.begin();
@@ -316,7 +320,7 @@ void DeviceCall::require_apart(const model::Bindings& bindings, std::int64_t mit
   for (const Part part : model::all_parts) std::ranges::for_each(apart.of(part), move);
   std::ranges::for_each(apart.report, move);
   for (model::Slope& slope : apart.slopes) move(slope.array);
-  model::inputs_to_copy(model_, apart, miters, memory_.component_stride);
+  require(apart);
 }
 
 void DeviceCall::run(const model::Bindings& bindings, const model::Snapshot& snapshot) {
