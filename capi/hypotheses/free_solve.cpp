@@ -47,8 +47,8 @@ void FreeSolve::take(const Vector<std::size_t>& some) {
   arrays.give(Part::input, reduction.strain(), free.empty() ? nullptr : &at_free_);
 }
 
-void FreeSolve::evaluate() {
-  const Tally found = arrays.evaluate(options);
+void FreeSolve::evaluate(const Options& with) {
+  const Tally found = arrays.evaluate(with);
   if (!found.reason.empty())
     tally.note(found.reason.c_str(), numbers_[static_cast<std::size_t>(found.reason_at)], found.cause);
   tally.rescue_failed |= found.rescue_failed;

@@ -33,7 +33,8 @@ class FreeSolve {
   // Begins an evaluation of the law at some points, by position: gives it their strains.
   void take(const Vector<std::size_t>& some);
   // Evaluates the law, and keeps what an operator of the user said.
-  void evaluate();
+  void evaluate() { evaluate(options); }
+  void evaluate(const Options& with);
   // Looks at the bounds of so many rows that were taken, from one on. Points that fail for them get a status.
   void look_at_bounds(std::size_t row, std::size_t count);
   // Makes all results of a point NaN.

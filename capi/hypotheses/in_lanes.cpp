@@ -1,10 +1,6 @@
 #include "capi/hypotheses/in_lanes.h"
 
 #include <cstddef>
-#include <numeric>
-#include <optional>
-
-#include "capi/evaluation/gathered.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -13,14 +9,7 @@ class InLanes {
  public:
   explicit InLanes(FreeSolve& solve)
       : s_(solve), follow_(solve.has_products() || solve.check.is_needed()), own_(solve.memory.outside) {
-    if (may_fail_for_bounds(s_.law, s_.plan.options())) {
-      Vector<std::int64_t> all(static_cast<std::size_t>(s_.range.points));
-      std::iota(all.begin(), all.end(), s_.range.begin);
-      apart_.emplace(s_.plan.model(), s_.bindings, std::move(all), Gathered::Wanted::results, s_.options.miters());
-      apart_->add_slopes_and_guesses(s_.plan.model(), s_.bindings);
-    }
-    begin_ = apart_ ? 0 : s_.range.begin;
-    own_ = apart_ ? apart_->bindings : s_.bindings;
+    own_ = s_.bindings;
     own_.mark_failed = false;
     own_.unknowns = nullptr;
     add(own_.report[NEML2_REPORT_STATUS], s_.memory.status, 1, sizeof(std::int32_t));
@@ -31,17 +20,17 @@ class InLanes {
   }
 
   Vector<std::size_t> run(const kernels::Engine& lanes) {
-    const std::int64_t end = begin_ + s_.range.points;
+    const std::int64_t begin = s_.range.begin, end = begin + s_.range.points;
     Counts counts;
-    lanes.run(own_, s_.options.newton(), asked_of_lanes(s_.plan.request(), s_.reduction, s_.law), begin_, end, counts);
+    lanes.run(own_, s_.options.newton(), asked_of_lanes(s_.plan.request(), s_.reduction, s_.law), begin, end, counts);
     Vector<std::size_t> open, done;
     if (!follow_ && counts.count[NEML2_OK] > 0) s_.tally.add(NEML2_OK, counts.first[NEML2_OK], counts.count[NEML2_OK]);
     if (!follow_ && counts.count[NEML2_OK] == s_.range.points) return open;
-    for (std::int64_t p = begin_; p < end; ++p) {
+    for (std::int64_t p = begin; p < end; ++p) {
       const bool is_good = reported<std::int32_t>(NEML2_REPORT_STATUS, p) == NEML2_OK;
       if (is_good && !follow_) continue;
       (is_good ? done : open).push_back(s_.points.size());
-      s_.add(p - begin_ + s_.range.begin);
+      s_.add(p);
       if (is_good) keep(s_.points.back(), p);
     }
     look_at_bounds(done);
@@ -54,7 +43,7 @@ class InLanes {
   void add(Points& array, Vector<char>& room, std::int64_t size, std::int64_t itemsize) const {
     if (array.data) return;
     room.resize(static_cast<std::size_t>(s_.range.points * size * itemsize));
-    array = {room.data() - begin_ * size * itemsize, size};
+    array = {room.data() - s_.range.begin * size * itemsize, size};
   }
 
   template <class Number>
@@ -72,20 +61,15 @@ class InLanes {
     });
   }
 
-  // Looks at what the law was given in lanes, and writes results of points that do not fail for it.
+  // Looks at what the law was given in lanes.
   void look_at_bounds(const Vector<std::size_t>& done) {
     if (!s_.check.is_needed() || done.empty()) return;
     s_.take(done);
     s_.look_at_bounds(0, done.size());
-    if (!apart_) return;
-    for (const std::size_t i : done)
-      if (s_.points[i].status == NEML2_OK) apart_->write(static_cast<std::size_t>(s_.points[i].point - s_.range.begin));
   }
 
   FreeSolve& s_;
-  const bool follow_;              // points that are done
-  std::optional<Gathered> apart_;  // all points, if results are not written until bounds were looked at
-  std::int64_t begin_ = 0;         // of the points in own_
+  const bool follow_;  // points that are done
   Bindings& own_;
 };
 

@@ -13,19 +13,33 @@ void Products<Scalar>::run() {
     if (s_.points[i].status <= NEML2_NON_FINITE) good.push_back(i);
   if (good.empty()) return;
   const bool has_free = !s_.free.empty();
-  if (has_free) solve_directions(good);
+  if (has_free) good = solve_directions(good);
+  if (good.empty()) return;
   s_.take(good);
   give_directions(has_free ? &tangents_ : nullptr, has_free ? &cotangents_ : nullptr);
   ask();
-  s_.evaluate();
+  evaluate();
   for (std::size_t row = 0; row < good.size(); ++row) {
     FreeStrain& each = s_.points[good[row]];
-    const auto status = *reinterpret_cast<const std::int32_t*>(s_.arrays.report(NEML2_REPORT_STATUS, row));
-    each.status = std::max(each.status, status);
-    if (status > NEML2_NON_FINITE) continue;
+    if (!is_good(each, row)) continue;
     results_.write_outputs(Part::jvp, tangents_.data() + row * s_.free.size(), each.point, row);
     results_.write_adjoints(each.point, row);
   }
+}
+
+// Evaluates the law at what was found. From kernels that find free strains, too, the solve may be one that the law alone
+// needs more iterations for.
+template <class Scalar>
+void Products<Scalar>::evaluate() {
+  s_.evaluate(s_.options.with_more_iterations());
+}
+
+// Takes over what the law says of a row.
+template <class Scalar>
+bool Products<Scalar>::is_good(FreeStrain& each, std::size_t row) const {
+  const auto status = *reinterpret_cast<const std::int32_t*>(s_.arrays.report(NEML2_REPORT_STATUS, row));
+  each.status = std::max(each.status, status);
+  return status <= NEML2_NON_FINITE;
 }
 
 template <class Scalar>
@@ -50,17 +64,24 @@ void Products<Scalar>::give_directions(const Vector<double>* tangents, const Vec
 }
 
 template <class Scalar>
-void Products<Scalar>::solve_directions(const Vector<std::size_t>& good) {
-  tangents_.assign(good.size() * s_.free.size(), 0.0);
-  cotangents_ = tangents_;
+Vector<std::size_t> Products<Scalar>::solve_directions(const Vector<std::size_t>& good) {
+  tangents_.clear();
+  cotangents_.clear();
   s_.take(good);
   s_.arrays.ask(Part::output, s_.reduction.stress());
   s_.arrays.ask(Part::block, static_cast<std::size_t>(s_.reduction.tangent()));
   give_directions(nullptr, nullptr);
   if (s_.plan.request().jvps) s_.arrays.ask(Part::jvp, s_.reduction.stress());
   if (s_.has_adjoints()) s_.arrays.ask(Part::adjoint, s_.reduction.strain());
-  s_.evaluate();
-  for (std::size_t row = 0; row < good.size(); ++row) solve_directions(row, s_.points[good[row]]);
+  evaluate();
+  Vector<std::size_t> left;
+  for (std::size_t row = 0; row < good.size(); ++row) {
+    FreeStrain& each = s_.points[good[row]];
+    if (!is_good(each, row)) continue;
+    left.push_back(good[row]);
+    solve_directions(row, each);
+  }
+  return left;
 }
 
 template <class Scalar>
@@ -70,10 +91,15 @@ void Products<Scalar>::solve_directions(std::size_t row, FreeStrain& each) {
   const Inverse inverse(results_.of_law(Part::block, static_cast<std::size_t>(s_.reduction.tangent()), row), free);
   if (!inverse.exists()) each.status = NEML2_NON_FINITE;
   const auto entry = [&](std::size_t a, std::size_t b) { return inverse.exists() ? inverse(a, b) : NAN; };
+  const auto add_row = [n](Vector<double>& rows) {
+    rows.resize(rows.size() + n, 0.0);
+    return rows.data() + rows.size() - n;
+  };
+  double *const tangent = add_row(tangents_), *const cotangent = add_row(cotangents_);
   if (s_.plan.request().jvps) {
     const Scalar* stress = results_.of_law(Part::jvp, s_.reduction.stress(), row);
     for (std::size_t a = 0; a < n; ++a)
-      for (std::size_t b = 0; b < n; ++b) tangents_[row * n + a] -= entry(a, b) * static_cast<double>(stress[free[b]]);
+      for (std::size_t b = 0; b < n; ++b) tangent[a] -= entry(a, b) * static_cast<double>(stress[free[b]]);
   }
   if (!s_.has_adjoints()) return;
   const Scalar* strain = results_.of_law(Part::adjoint, s_.reduction.strain(), row);
@@ -81,7 +107,7 @@ void Products<Scalar>::solve_directions(std::size_t row, FreeStrain& each) {
       results_.outside(Part::cotangent, static_cast<std::size_t>(s_.reduction.free_output()), each.point);
   for (std::size_t a = 0; a < n; ++a)
     for (std::size_t b = 0; b < n; ++b)
-      cotangents_[row * n + a] -=
+      cotangent[a] -=
           entry(b, a) * (static_cast<double>(strain[free[b]]) + (own ? static_cast<double>(own[b]) : 0.0));
 }
 

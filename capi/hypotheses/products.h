@@ -17,9 +17,12 @@ class Products {
 
  private:
   void give_directions(const Vector<double>* tangents, const Vector<double>* cotangents);
-  void solve_directions(const Vector<std::size_t>& good);
+  // Returns the points whose law was solved.
+  Vector<std::size_t> solve_directions(const Vector<std::size_t>& good);
   void solve_directions(std::size_t row, FreeStrain& each);
   void ask();
+  void evaluate();
+  bool is_good(FreeStrain& each, std::size_t row) const;
 
   FreeSolve& s_;
   const ResultsUnder<Scalar> results_;

@@ -10,13 +10,14 @@
 #include "capi/evaluation/sums.h"
 #include "capi/hypotheses/in_lanes.h"
 #include "capi/hypotheses/products.h"
+#include "capi/hypotheses/results_apart.h"
 #include "capi/hypotheses/rounds.h"
 
 namespace neml2_capi::model {
 namespace {
 
 template <class Scalar>
-Tally evaluate(FreeSolve solve, const kernels::Engine* lanes) {
+void solve_all(FreeSolve& solve, const kernels::Engine* lanes) {
   Vector<std::size_t> open;
   if (lanes) {
     open = run_in_lanes(solve, *lanes);
@@ -29,7 +30,13 @@ Tally evaluate(FreeSolve solve, const kernels::Engine* lanes) {
   Rounds<Scalar>(solve).run(std::move(open));
   if (solve.has_products()) Products<Scalar>(solve).run();
   solve.conclude();
-  return std::move(solve.tally);
+}
+
+// Tells whether results must not be written yet when the law is evaluated for the last time.
+bool are_kept_apart(const Model& law, const Plan& plan, const Bindings& bindings) {
+  if (plan.request().products() || may_fail_for_bounds(law, plan.options())) return true;
+  const auto is_copied = [](bool copied) { return copied; };
+  return has_bounds(law, plan.options()) && std::ranges::any_of(bindings.copies, is_copied);
 }
 
 // The boundary multiplies with derivatives of its inputs itself, unless lanes take them.
@@ -106,10 +113,23 @@ void UnderHypothesis::run(const Plan& plan, const Bindings& bindings, const Rang
                           Tally& tally) const {
   if (!workspace.kept) workspace.kept = std::make_unique<LawMemory>();
   LawMemory& memory = static_cast<LawMemory&>(*workspace.kept);
+  const auto solved = [&](const Bindings& arrays) {
+    FreeSolve solve(plan, *law_, *reduction_, arrays, range, memory);
+    with_scalar(plan.model().dtype(),
+                [&]<class Scalar>(Scalar*) { solve_all<Scalar>(solve, lanes_for(plan, arrays)); });
+    tally.add(std::move(solve.tally));
+    return std::move(solve.points);
+  };
   const auto run = [&](const Bindings& arrays) {
-    with_scalar(plan.model().dtype(), [&]<class Scalar>(Scalar*) {
-      tally.add(evaluate<Scalar>({plan, *law_, *reduction_, arrays, range, memory}, lanes_for(plan, arrays)));
-    });
+    if (!are_kept_apart(law_->model(), plan, arrays)) {
+      solved(arrays);
+      return;
+    }
+    Bindings own = arrays;
+    const ResultsApart apart(plan.model(), arrays, range);
+    apart.replace(own);
+    for (const FreeStrain& each : solved(own))
+      if (each.status <= NEML2_NON_FINITE || arrays.mark_failed) apart.write(each.point);
   };
   if (!plan.request().sums) return run(bindings);
   Bindings own = bindings;

@@ -169,6 +169,13 @@ Options Options::with_bounds_checked() const {
   return options;
 }
 
+Options Options::with_more_iterations() const {
+  constexpr std::int64_t enough = 100;
+  Options options = *this;
+  options.newton_.miters = std::max(newton_.miters, enough);
+  return options;
+}
+
 Options Options::without_rescue() const {
   Options options = in_one_thread();
   options.rescue_ = 0;
