@@ -267,7 +267,8 @@ class _Bound:
             for name, parts, place in wanted:
                 block = np.asarray(self.call.derivatives[output][name])
                 block = block.reshape(batch, rows.stop - rows.start, -1)
-                chosen = None if len(parts) == block.shape[2] else list(parts)
+                whole = list(parts) == list(range(block.shape[2]))
+                chosen = None if whole else list(parts)
                 self._blocks.append((self.matrices[:, rows, place], block, chosen))
 
     def put(self, inputs: dict[str, Array], points: slice, nodes: int) -> None:
