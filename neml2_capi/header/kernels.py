@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -68,12 +68,18 @@ def read_kernel(folder: Path, entry: Mapping[str, Any]) -> Kernel:
         name,
         tuple(_stored(array) for array in entry["inputs"]),
         tuple(_stored(array) for array in entry["outputs"]),
-        {int(n): tuple(int(p) for p in places.split(",")) for n, places in _SPARSE.findall(text)},
+        _places(text, entry["outputs"]),
         kept,
         auxiliaries,
         prepares,
         tuple(functions),
     )
+
+
+def _places(text: str, outputs: Sequence[Mapping[str, Any]]) -> dict[int, tuple[int, ...]]:
+    """Where the entries of sparse outputs that are stored belong; none of an output that is zero."""
+    found = {int(number): places.split(",") for number, places in _SPARSE.findall(text)}
+    return {n: tuple(int(p) for p in each[: _stored(outputs[n])] if p) for n, each in found.items()}
 
 
 def _stored(array: Mapping[str, Any]) -> int:

@@ -174,7 +174,7 @@ def pivoting(
     """
     text, n = Statements(), columns.size
     pairs = [(row, column) for row in rows.all for column in columns.all]
-    blocks = list(range(len(pairs)))
+    blocks = [k for k in range(len(pairs)) if kernel.sparse.get(k) != ()]  # others are zero
     matrix = text.place("matrix", n * n)
     text.copy(None, matrix)
     for k, (row, column) in enumerate(pairs):

@@ -77,7 +77,7 @@ def table(
         yield f"static const neml2_kernel_array kernel_{kind}s[] = {{{rows}}};\n"
     sparse = [number for number, array in enumerate(program.outputs) if array.stored is not None]
     for number in sparse:
-        digits = ", ".join(map(str, program.outputs[number].stored or ()))
+        digits = ", ".join(map(str, program.outputs[number].stored or (0,)))  # none: no array
         yield f"static const int32_t output_{number}_places[] = {{{digits}}};"
     if sparse:
         rows = ", ".join(
