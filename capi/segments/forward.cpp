@@ -1,9 +1,9 @@
 #include "capi/segments/forward.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
+#include "capi/segments/coupled_sites.h"
 #include "capi/segments/misfit.h"
 
 namespace neml2_capi::model {
@@ -27,7 +27,7 @@ ForwardSegment::ForwardSegment(const artifact::ForwardSegment& segment, Scope& s
                             false, scope)),
       by_parameters_(derivative(without_outputs(with_package(segment.value, segment.parameter_jacobian_package)),
                                 segment.value.outputs, segment.parameter_pairs, true, scope)) {
-  find_coupled_sites();
+  if (by_values_) find_coupled_sites(value_, by_values_->pairs);
 }
 
 std::optional<ForwardSegment::Derivative> ForwardSegment::derivative(const artifact::NamedGraph& graph,
@@ -59,35 +59,6 @@ Vector<Block> ForwardSegment::run(Chunk& chunk) const {
     value_.run(chunk);
   if (chunk.by_parameters && by_parameters_) by_parameters_->run(chunk, blocks);
   return blocks;
-}
-
-// Derivatives are compiled for one change at all sites of an input. If each site of the output depends on its own
-// site of the input only, that is the derivative at each site. Does it? Change the input at its first site, and see
-// what changes.
-void ForwardSegment::find_coupled_sites() {
-  if (!by_values_) return;
-  const std::int64_t points = value_.package().baked_batch() ? value_.package().baked_batch() : 2;
-  for (PlacedPair& placed : by_values_->pairs) {
-    PairInfo& pair = placed.info;
-    if (pair.shape.lumped || pair.shape.input_sites == 1 || pair.shape.output_sites == 1) continue;
-    std::size_t input = 0, output = 0;
-    while (value_.inputs()[input] != pair.input) ++input;
-    while (value_.outputs()[output] != pair.output) ++output;
-    const auto evaluate = [&](double first_site) {
-      Vector<Tensor> inputs = value_.package().filled(points, 0.5);
-      Tensor& changed = inputs[input];
-      for (std::int64_t i = 0; i < pair.shape.columns; ++i)
-        if (changed.dtype() == DType::float32)
-          changed.data_as<float>()[i] = static_cast<float>(first_site);
-        else
-          changed.data_as<double>()[i] = first_site;
-      return value_.package().run_from_host(std::move(inputs))[output].row_major();
-    };
-    const Tensor a = evaluate(0.5), b = evaluate(0.75);
-    const auto site = static_cast<std::size_t>(pair.shape.rows * a.itemsize());
-    const auto rest = static_cast<std::size_t>(pair.shape.output_size() * a.itemsize()) - site;
-    if (std::memcmp(a.data_as<char>() + site, b.data_as<char>() + site, rest) != 0) pair.shape.lumped = true;
-  }
 }
 
 const GraphCall* ForwardSegment::only_jacobian() const {

@@ -36,7 +36,6 @@ class ForwardSegment : public Segment {
   static std::optional<Derivative> derivative(const artifact::NamedGraph& graph, const std::vector<std::string>& made,
                                               const std::vector<artifact::Pair>& pairs, bool of_parameters,
                                               Scope& scope);
-  void find_coupled_sites();
 
   GraphCall value_;
   std::optional<Derivative> by_values_, by_parameters_;

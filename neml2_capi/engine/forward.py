@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from neml2_capi._ffi.labels import Array
 from neml2_capi.engine.blocks import Block, BlockShape, Pairs
+from neml2_capi.engine.coupled_sites import couples_sites
 from neml2_capi.engine.description import Key, Promoted, Scope
 from neml2_capi.engine.results import Batch
 
@@ -25,7 +23,10 @@ class ForwardSegment:
         self.parameter_jacobian = scope.load(described.parameter_jacobian_package)
         pairs = described.pairs if self.jacobian else []
         self.by_values = Pairs(pairs, self.jacobian, scope, first=len(self.outputs))
-        self.by_values.shapes = [self._with_coupled_sites(s) for s in self.by_values.shapes]
+        self.by_values.shapes = [
+            shape._replace(lumped=shape.lumped or self._couples_sites(shape))
+            for shape in self.by_values.shapes
+        ]
         pairs = described.parameter_pairs if self.parameter_jacobian else []
         self.by_parameters = Pairs(pairs, self.parameter_jacobian, scope, of_parameters=True)
 
@@ -43,22 +44,8 @@ class ForwardSegment:
         batch.values.update(zip(self.outputs, returned, strict=False))
         return blocks
 
-    def _with_coupled_sites(self, shape: BlockShape) -> BlockShape:
-        """Derivatives are compiled for one change at all sites of an input. If a site of the output
-        depends on its own site of the input only, that is the derivative at each site. Does it?
-        Change the input at its first site, and see what changes."""
-        if shape.lumped or 1 in (shape.input_sites, shape.output_sites):
-            return shape
+    def _couples_sites(self, shape: BlockShape) -> bool:
+        if 1 in (shape.input_sites, shape.output_sites):
+            return False
         number, output = self.inputs.index(shape.input), self.outputs.index(shape.output)
-
-        def other_sites(value: float) -> Array:
-            inputs = self.package.filled(2)
-            changed = inputs[number].reshape(2, shape.input_sites, shape.columns)
-            changed[0, 0] = value
-            inputs[number] = changed.reshape(inputs[number].shape)
-            returned = self.package(2, inputs)[output]
-            by_site: Array = returned.reshape(2, shape.output_sites, shape.rows)
-            return by_site[0, 1:]
-
-        uncoupled = np.array_equal(other_sites(0.5), other_sites(0.75), equal_nan=True)
-        return shape._replace(lumped=not uncoupled)
+        return couples_sites(self.package, number, output, shape.input_sites)
