@@ -107,8 +107,7 @@ void Products<Scalar>::solve_directions(std::size_t row, FreeStrain& each) {
       results_.outside(Part::cotangent, static_cast<std::size_t>(s_.reduction.free_output()), each.point);
   for (std::size_t a = 0; a < n; ++a)
     for (std::size_t b = 0; b < n; ++b)
-      cotangent[a] -=
-          entry(b, a) * (static_cast<double>(strain[free[b]]) + (own ? static_cast<double>(own[b]) : 0.0));
+      cotangent[a] -= entry(b, a) * (static_cast<double>(strain[free[b]]) + (own ? static_cast<double>(own[b]) : 0.0));
 }
 
 template class Products<double>;

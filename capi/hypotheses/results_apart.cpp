@@ -10,8 +10,7 @@ ResultsApart::ResultsApart(const Model& model, const Bindings& bindings, const R
     : rows_(range.begin, range.points) {
   for_each_result(model, bindings, [&](const Points& all, const Variable& variable, Part part, std::size_t i) {
     const std::int64_t size = itemsize(variable.dtype);
-    results_.push_back(
-        {part, i, all, rows_.add(variable, false), variable.point_shape.product() * size, size});
+    results_.push_back({part, i, all, rows_.add(variable, false), variable.point_shape.product() * size, size});
   });
 }
 

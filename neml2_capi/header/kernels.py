@@ -77,7 +77,7 @@ def read_kernel(folder: Path, entry: Mapping[str, Any]) -> Kernel:
 
 
 def _places(text: str, outputs: Sequence[Mapping[str, Any]]) -> dict[int, tuple[int, ...]]:
-    """Where the entries of sparse outputs that are stored belong; none of an output that is zero."""
+    """Where stored entries of sparse outputs belong; none of an output that is zero."""
     found = {int(number): places.split(",") for number, places in _SPARSE.findall(text)}
     return {n: tuple(int(p) for p in each[: _stored(outputs[n])] if p) for n, each in found.items()}
 

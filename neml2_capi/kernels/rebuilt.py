@@ -1,4 +1,4 @@
-"""A program made anew from the steps of another one."""
+"""A program that is made from the steps of another one."""
 
 from __future__ import annotations
 
