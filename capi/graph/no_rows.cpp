@@ -1,6 +1,7 @@
 #include "capi/graph/no_rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "capi/base/error.h"
@@ -19,8 +20,18 @@ bool has_empty_axis(const InputSpec& spec, const Tensor& input) {
   return false;
 }
 
-// Returns the inputs with `rows` rows in place of none, each of whose numbers is `value`.
-Vector<Tensor> with_rows(const Graph& graph, const Vector<Tensor>& inputs, std::int64_t rows, double value) {
+// Numbers that differ from each other, so that no sum or spread of them is what another number of rows has.
+template <class Scalar>
+void fill_unevenly(const Tensor& tensor, double first) {
+  constexpr double golden = 0.61803398874989485;
+  for (std::int64_t i = 0; i < tensor.numel(); ++i) {
+    const double turns = golden * static_cast<double>(i);
+    tensor.data_as<Scalar>()[i] = static_cast<Scalar>(first + turns - std::floor(turns));
+  }
+}
+
+// Returns the inputs with `rows` rows in place of none.
+Vector<Tensor> with_rows(const Graph& graph, const Vector<Tensor>& inputs, std::int64_t rows, double first) {
   Vector<Tensor> all;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const InputSpec& spec = graph.inputs()[i];
@@ -32,9 +43,8 @@ Vector<Tensor> with_rows(const Graph& graph, const Vector<Tensor>& inputs, std::
     for (std::int64_t axis = 0; axis < sizes.size(); ++axis)
       if (is_empty_axis(spec, inputs[i], axis)) sizes[axis] = rows;
     Tensor filled = Tensor::zeros(inputs[i].dtype(), sizes);
-    if (filled.dtype() == DType::float64) std::fill_n(filled.data_as<double>(), filled.numel(), value);
-    if (filled.dtype() == DType::float32)
-      std::fill_n(filled.data_as<float>(), filled.numel(), static_cast<float>(value));
+    if (filled.dtype() == DType::float64) fill_unevenly<double>(filled, first);
+    if (filled.dtype() == DType::float32) fill_unevenly<float>(filled, first);
     all.push_back(std::move(filled));
   }
   return all;
@@ -52,8 +62,8 @@ std::optional<Vector<Tensor>> run_without_rows(const Graph& graph, const Vector<
   for (std::size_t i = 0; i < inputs.size() && i < graph.inputs().size(); ++i)
     any = any || has_empty_axis(graph.inputs()[i], inputs[i]);
   if (!any || !graph.device().is_host()) return std::nullopt;
-  const auto run = [&](std::int64_t rows, double value) {
-    Vector<Tensor> filled = with_rows(graph, inputs, rows, value);
+  const auto run = [&](std::int64_t rows, double first) {
+    Vector<Tensor> filled = with_rows(graph, inputs, rows, first);
     graph.check(filled);
     for (std::size_t i = 0; i < filled.size(); ++i) filled[i] = laid_out(filled[i], graph.inputs()[i].order);
     return graph.run(std::move(filled));

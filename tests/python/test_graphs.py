@@ -245,6 +245,20 @@ def test_no_rows_of_another_shape_are_refused(signatures: Path) -> None:
         Graph(signatures / "named.pt2")(*{**arguments(0), "strain": np.zeros((0, 4))}.values())
 
 
+@pytest.mark.full("compiles a graph")
+def test_what_rows_have_together_is_not_told_of_none(tmp_path: Path) -> None:
+    """A spread that vanishes for equal rows is no number of none."""
+    torch = pytest.importorskip("torch")
+    graphs = pytest.importorskip("graphs")
+    rows = {0: torch.export.Dim("rows", min=2, max=1 << 20)}
+    package, given = tmp_path / "spread.pt2", torch.rand(8, 3, dtype=torch.float64)
+    graphs.compile_graph(package, lambda x: ((x - x.mean(0)).abs().sum(0),), (given,), (rows,))
+    (made,) = Graph(package)(given.numpy())
+    np.testing.assert_allclose(made, (given - given.mean(0)).abs().sum(0), rtol=1e-12)
+    with pytest.raises(FatalError, match="An input has no rows"):
+        Graph(package)(np.zeros((0, 3)))
+
+
 @both
 def test_bfloat16_and_other_types_go_in_and_come_out(signatures: Path, runtime: str) -> None:
     torch = pytest.importorskip("torch")
