@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import shlex
 import shutil
 import sys
@@ -16,9 +17,12 @@ from neml2_capi.artifact.compilers import run
 _FLAGS = (
     *("-target", "wasm32-freestanding", "-std=c++17", "-O2", "-msimd128"),
     *("-fno-exceptions", "-fno-rtti", "-nostdlib"),
-    *("-fno-builtin-memset", "-fno-builtin-memcpy", "-Wl,--no-entry", "-Wl,-z,stack-size=262144"),
-    "-Wl,--strip-all",
+    *("-fno-builtin-memset", "-fno-builtin-memcpy", "-Wl,--no-entry", "-Wl,--strip-all"),
 )
+#: Bytes of the stack for all but arrays.
+_STACK = 262144
+#: Arrays of a function, which have constant sizes.
+_ARRAYS = re.compile(r"\w (\w+\[\d+\](?:, \w+\[\d+\])*);")
 _REMEDY = "install it: python3 -m pip install ziglang; or name a clang that has wasm-ld with --cc"
 
 
@@ -38,9 +42,16 @@ def compiled(law: str, cc: str = "") -> bytes:
         folder = Path(scratch)
         (folder / "law.hpp").write_text(law, encoding="utf-8")
         shutil.copyfile(Path(__file__).with_name("law.cpp"), folder / "law.cpp")
-        command = [*_compiler(cc), *_FLAGS, "law.cpp", "-o", "law.wasm"]
+        stack = f"-Wl,-z,stack-size={_stack(law)}"
+        command = [*_compiler(cc), *_FLAGS, stack, "law.cpp", "-o", "law.wasm"]
         run(command, "law.wasm", _REMEDY, CompileError, folder)
         return (folder / "law.wasm").read_bytes()
+
+
+def _stack(law: str) -> int:
+    """Return the bytes of the stack: twice what arrays take, which inlining may double."""
+    sizes = (re.findall(r"\[(\d+)\]", arrays) for arrays in _ARRAYS.findall(law))
+    return _STACK + 16 * sum(int(size) for each in sizes for size in each)
 
 
 def _compiler(cc: str) -> list[str]:

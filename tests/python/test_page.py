@@ -302,20 +302,50 @@ inline void update_point(int, int, const double* in, const double*, bool, double
 @in_browser
 def test_large_integers_are_multiplied_without_a_library(browser: Any) -> None:
     """As the reduction of angles does, and so a crystal's law."""
-    module = base64.b64encode(compiled(PRODUCTS, f"{zig(cross_environment())} c++")).decode()
-    product = """
+    for x in (1, 4294967295, 2**52 + 12345):
+        whole = ((x << 61 | x) % 2**128) * (x << 33 | 12345) % 2**128
+        expected = (whole >> 40) % 2**32 ^ (whole >> 90) % 2**32
+        assert evaluated(browser, PRODUCTS, x) == expected
+
+
+LARGE = """
+namespace law {
+struct inputs { double x; };
+using outputs = inputs;
+using tangent = inputs;
+using parameters = inputs;
+inline void update_point(int, int, const double* in, const double*, bool, double* out, double*,
+                         int* told, double*) {
+  volatile double matrix[100000], right[1];
+  for (int i = 0; i < 100000; ++i) matrix[i] = in[0];
+  right[0] = matrix[99999];
+  out[0] = matrix[0] + right[0];
+  told[0] = 0;
+}
+}
+"""
+
+
+@in_browser
+def test_a_stack_has_room_for_the_arrays_of_a_large_law(browser: Any) -> None:
+    """As the dense matrix of 206 unknowns, of 339 kB."""
+    assert evaluated(browser, LARGE, 2.5) == 5
+
+
+def evaluated(browser: Any, law: str, x: float) -> Any:
+    """Compile a law of one number, and evaluate it; the message, if it does not run."""
+    module = base64.b64encode(compiled(law, f"{zig(cross_environment())} c++")).decode()
+    script = """
+        const done = arguments[2];
         const bytes = Uint8Array.from(atob(arguments[0]), (letter) => letter.charCodeAt(0));
         WebAssembly.instantiate(bytes, {}).then(({ instance }) => {
           const { memory, place, update } = instance.exports;
           new Float64Array(memory.buffer, place(0), 1)[0] = arguments[1];
           update();
-          arguments[2](new Float64Array(memory.buffer, place(2), 1)[0]);
-        });
+          done(new Float64Array(memory.buffer, place(2), 1)[0]);
+        }).catch((error) => done(error.message));
     """
-    for x in (1, 4294967295, 2**52 + 12345):
-        whole = ((x << 61 | x) % 2**128) * (x << 33 | 12345) % 2**128
-        expected = (whole >> 40) % 2**32 ^ (whole >> 90) % 2**32
-        assert browser.execute_async_script(product, module, x) == expected
+    return browser.execute_async_script(script, module, x)
 
 
 @in_browser
