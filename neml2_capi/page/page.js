@@ -103,9 +103,10 @@ const copied = async (text, what) => {
 /** The rows of a test as CSV, with the tensor's own components. */
 function csv(rows) {
   const names = ["time", ...COMPONENTS.map((c) => `${about.strain}.${c}`)];
+  const add = (name) => (names.includes(name) ? add(`${name} (output)`) : names.push(name));
   for (const output of about.outputs)
     for (let i = 0; i < output.size; ++i)
-      names.push(output.type === "SR2" ? `${output.name}.${COMPONENTS[i]}` : output.size > 1 ? `${output.name}.${i}` : output.name);
+      add(output.type === "SR2" ? `${output.name}.${COMPONENTS[i]}` : output.size > 1 ? `${output.name}.${i}` : output.name);
   const own = (type, values) => values.map((value, i) => (type === "SR2" ? value / FACTORS[i] : value));
   const lines = rows.map((row) =>
     [row.time, ...own("SR2", row.strain), ...about.outputs.flatMap((v) => own(v.type, row.values[v.name]))].join(","));
