@@ -131,7 +131,7 @@ def _about(model: Model, title: str) -> dict[str, Any]:
             raise PageError(f"A slider has finite numbers, and the parameter {name!r} has others.")
     roles = Roles(model, {v.name: 0.0 for v in [strain, *others]}, "t")
     history = [[newer, older] for series in roles.series for older, newer in series.exchanges]
-    history += [[f"{name}~1", name] for name in roles.guesses if f"{name}~1" in histories]
+    history += [[f"{name}~1" if f"{name}~1" in histories else name, name] for name in roles.guesses]
     return {
         "name": title,
         "inputs": _placed(model.inputs),
@@ -145,6 +145,8 @@ def _about(model: Model, title: str) -> dict[str, Any]:
         "time": "t" if any(v.name == "t" for v in free) else None,
         "forces": _forces(model, [v.name for v in others]),
         "history": history,
+        "states": [series.name for series in roles.series if series.name in model.outputs.index_of],
+        "solved": not roles.series,
     }
 
 

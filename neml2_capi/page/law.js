@@ -1,12 +1,13 @@
 // A law, and a point of it that is driven as neml2_capi.drive() drives one: the same numbers to round-off.
 
-const TOLERANCE = 1e-9, LEAST_STRAIN = 1e-3, ITERATIONS = 25, HALVINGS = 6; // as neml2_capi.driver.control has them
+// As neml2_capi.driver has them, in control.py and history.py.
+const TOLERANCE = 1e-9, LEAST_STRAIN = 1e-3, ITERATIONS = 25, HALVINGS = 6, DECREASE = 0.25, CUTS = 8, MOMENT = 1e-9;
 const ROOT = Math.SQRT2;
 // Components of a symmetric tensor in Mandel's notation, and what each is of the tensor's own.
 const COMPONENTS = ["xx", "yy", "zz", "yz", "xz", "xy"];
 const FACTORS = [1, 1, 1, ROOT, ROOT, ROOT];
 
-/** Solve a small system by elimination with rows exchanged; the right-hand side becomes the solution. */
+/** Solve a small system by elimination with rows exchanged; the right-hand side becomes the solution, or NaN. */
 function solve(matrix, right) {
   const n = right.length;
   for (let i = 0; i < n; ++i) {
@@ -24,7 +25,7 @@ function solve(matrix, right) {
     for (let k = i + 1; k < n; ++k) right[i] -= matrix[i][k] * right[k];
     right[i] /= matrix[i][i];
   }
-  return right;
+  return right.every(Number.isFinite) ? right : right.fill(NaN);
 }
 
 const largest = (values) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
@@ -66,38 +67,57 @@ class Law {
    *  Forces are scalars by name. Returns a row for each step that was made, and what is wrong if one failed. */
   drive(steps, forces = {}) {
     const { about, input, output } = this;
+    const load = ({ time, strain = {} }) => {
+      if (about.time) input[about.time][0] = time;
+      for (const i in strain) input[about.strain][i] = strain[i] * FACTORS[i];
+    };
+    const age = (pairs) => pairs.forEach(([from, to]) => input[to].set(output[from] ?? input[from]));
     this.inputs.fill(0);
     this.outputs.fill(0);
     for (const [name, value] of Object.entries(forces)) input[name][0] = value;
-    const rows = [];
-    const record = (time) =>
-      rows.push({
-        time,
-        strain: Array.from(input[about.strain]),
-        values: Object.fromEntries(about.outputs.map((v) => [v.name, Array.from(output[v.name])])),
-      });
-    if (about.time) input[about.time][0] = steps[0].time;
-    for (const i in steps[0].strain ?? {}) input[about.strain][i] = steps[0].strain[i] * FACTORS[i];
-    record(steps[0].time);
+    load(steps[0]);
+    age([...about.history].reverse()); // before the first time everything is constant
     this.last = null;
-    for (const step of steps.slice(1)) {
-      for (const [from, to] of about.history) input[to].set(output[from] ?? input[from]);
-      if (about.time) input[about.time][0] = step.time;
-      for (const i in step.strain ?? {}) input[about.strain][i] = step.strain[i] * FACTORS[i];
-      const problem = this.increment(step.stress ?? {});
+    const rows = [];
+    for (const [i, step] of steps.entries()) {
+      load(step);
+      const rests = !i && !about.solved;
+      const values = rests ? this.rest(steps) : output;
+      const problem = rests ? "" : this.increment(step.stress ?? {});
       if (problem) return { rows, problem: `${problem} at the time ${step.time}` };
-      record(step.time);
+      rows.push({
+        time: step.time,
+        strain: Array.from(input[about.strain]),
+        values: Object.fromEntries(about.outputs.map(({ name }) => [name, Array.from(values[name])])),
+      });
+      if (i) age(about.history);
     }
     return { rows, problem: "" };
+  }
+
+  /** Values before anything happens: states are zero; others are evaluated, after a moment if rest has no number. */
+  rest([first, second = first]) {
+    const { about, input, output } = this;
+    const begun = (name) => (about.states.includes(name) ? 0 : NaN);
+    const found = about.outputs.map(({ name, size }) => [name, Array(size).fill(begun(name))]);
+    for (const part of [0, MOMENT]) {
+      if (about.time) input[about.time][0] = first.time + part * (second.time - first.time);
+      this.update();
+      for (const [name, row] of found) row.forEach((x, i) => (row[i] = Number.isFinite(x) ? x : output[name][i]));
+    }
+    return Object.fromEntries(found);
   }
 
   /** Find strains for the stresses that are prescribed, by Newton's method from where the last tangent points. */
   increment(prescribed) {
     const strain = this.input[this.about.strain], stress = this.output[this.about.stress];
     const free = Object.keys(prescribed).map(Number), targets = free.map((i) => prescribed[i] * FACTORS[i]);
-    if (!free.length) return PROBLEMS[this.update()] ?? "";
+    if (!free.length) {
+      const status = this.update();
+      return status > 1 || !Number.isFinite(largest(stress)) ? PROBLEMS[status] : "";
+    }
     const square = (tangent) => free.map((i) => free.map((j) => tangent[i][j]));
-    let tangent = null, good = null;
+    let tangent = null, good = null, from = null, most = Infinity, cuts = 0;
     if (this.last) {
       const last = this.last;
       const change = strain.map((value, j) => (free.includes(j) ? 0 : value - last.strain[j]));
@@ -108,7 +128,7 @@ class Law {
       const step = solve(square(tangent), missing);
       free.forEach((i, k) => {
         good[i] = last.strain[i];
-        strain[i] = last.strain[i] + (Number.isFinite(step[k]) ? step[k] : 0);
+        strain[i] = last.strain[i] + (step[k] || 0);
       });
     }
     for (let iteration = 0; iteration < ITERATIONS; ++iteration) {
@@ -123,11 +143,20 @@ class Law {
       const found = COMPONENTS.map((_, i) => COMPONENTS.map((_, j) => this.stiffness(i, j)));
       if (!tangent || found.flat().every(Number.isFinite)) tangent = found;
       const residual = free.map((i, k) => stress[i] - targets[k]);
-      const scale = Math.max(largest(stress), largest(targets)) + LEAST_STRAIN * largest(tangent.flat());
+      const stiffness = largest(tangent.flat());
+      const scale =
+        Math.max(largest(stress), largest(targets)) + LEAST_STRAIN * (Number.isFinite(stiffness) ? stiffness : 0);
       if (Number.isFinite(scale) && residual.every((r) => Math.abs(r) <= TOLERANCE * scale)) {
         this.last = { strain: strain.slice(), stress: stress.slice(), tangent };
         return "";
       }
+      // A step that makes too little of what is missing vanish is halved.
+      if (largest(residual) > (1 - DECREASE * 0.5 ** cuts) * most && cuts < CUTS) {
+        ++cuts;
+        for (const i of free) strain[i] += (from[i] - strain[i]) / 2;
+        continue;
+      }
+      [from, most, cuts] = [strain.slice(), largest(residual), 0];
       const move = solve(square(tangent), residual.map((r) => -r));
       free.forEach((i, k) => (strain[i] += move[k]));
     }

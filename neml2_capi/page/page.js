@@ -133,7 +133,9 @@ async function start() {
     for (const [id, test] of Object.entries(TESTS)) {
       const { rows, problem } = law.drive(test.steps(read(loading)), read(forces));
       results[id] = rows;
-      const [x, y] = [rows.map(test.x), rows.map(test.y)];
+      // A law may have no number at rest.
+      const points = rows.map((row) => [test.x(row), test.y(row)]).filter((point) => point.every(Number.isFinite));
+      const [x, y] = [0, 1].map((of) => points.map((point) => point[of]));
       const end = `${test.title}: ${test.yLabel} ${shown(y.at(-1))} at ${test.xLabel} ${shown(x.at(-1))}`;
       draw(byId(`${id}-plot`), { ...test, x, y, told: `${end}, greatest ${shown(Math.max(...y))}, least ${shown(Math.min(...y))}` });
       byId(`${id}-end`).textContent = problem ? `${problem}.` : `${end}.`;
@@ -181,7 +183,8 @@ async function start() {
     // A stress that the law bears: four fifths of what the tension test ends with.
     for (const [name, part] of Object.entries(law.parameter))
       for (let i = 0; i < part.length; ++i) part[i] = parameters[`${name}.${i}`].get();
-    const greatest = Math.abs(TESTS.tension.y(law.drive(TESTS.tension.steps(read(loading)), read(forces)).rows.at(-1))) || 1;
+    const { rows } = law.drive(TESTS.tension.steps(read(loading)), read(forces));
+    const greatest = Math.abs(rows.map(TESTS.tension.y).at(-1)) || 1;
     loading.creepStress.set(Number((0.8 * greatest).toPrecision(2)), Number((1.5 * greatest).toPrecision(2)));
   }
   run();

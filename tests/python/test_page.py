@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -89,11 +90,16 @@ def columns(lines: list[str]) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def driven(
-    law: str, rows: dict[str, Any], test: str, parameters: dict[str, float], creep: float
+    law: Path,
+    rows: dict[str, Any],
+    test: str,
+    parameters: Mapping[str, float],
+    creep: float,
+    forces: Mapping[str, float],
 ) -> Any:
     """Return the results of drive() for a test's loading; `creep` is the stress of that test."""
     times = rows["time"]
-    with Model(examples.path(law)) as model:
+    with Model(law) as model:
         strain: dict[str, Any] = {"xx": rows["strain.xx"]}
         control: dict[str, Any] | None = UNIAXIAL
         if test == "shear":
@@ -101,8 +107,33 @@ def driven(
         if test == "creep":
             held = creep * np.minimum(times / times[10], 1)  # loaded in ten steps
             strain, control = {}, {"stress": {"uniaxial": held}}
-        given = drive(model, times, {"strain": strain}, control=control, parameters=parameters)
-        return {name: given[name] for name in ("strain", "stress")}
+        loads = {"strain": strain, **forces}
+        given = drive(model, times, loads, control=control, parameters=parameters)
+        return {name: given[name] for name in ("strain", *model.outputs.names)}
+
+
+def check(
+    browser: Any,
+    law: Path,
+    parameters: Mapping[str, float] = MappingProxyType({}),
+    forces: Mapping[str, float] = MappingProxyType({}),
+) -> None:
+    """Compare all curves of a page with what drive() gives: each variable, at each time."""
+    creep = browser.execute_script("return Number(document.getElementById('creepStress')?.value)")
+    for test in browser.execute_script("return Object.keys(neml2.results)"):
+        rows = rows_of(browser, test)
+        expected = driven(law, rows, test, parameters, creep, forces)
+        factors = [1, 1, 1, *[np.sqrt(2)] * 3]
+        for name, whole in expected.items():
+            if whole.ndim == 1:
+                same = [name, f"{name} (output)"]
+                pairs = [(rows[next(n for n in reversed(same) if n in rows)], whole)]
+            else:
+                found = zip(("xx", "yy", "zz", "yz", "xz", "xy"), factors, whole.T, strict=True)
+                pairs = [(rows[f"{name}.{c}"] * factor, wanted) for c, factor, wanted in found]
+            for values, wanted in pairs:
+                bound = 1e-12 * np.nanmax(np.abs(whole))
+                assert np.allclose(values, wanted, 0, bound, equal_nan=True), (test, name)
 
 
 @in_browser
@@ -122,17 +153,58 @@ def test_a_slider_moves_the_curves_to_what_drive_gives(pages: Path, browser: Any
     assert not np.allclose(after[1:], before[1:], rtol=1e-3)
     tests = browser.execute_script("return Object.keys(neml2.results)")
     assert tests == ["tension", "shear", "cycles", *(["creep"] if law != "elasticity" else [])]
-    creep = browser.execute_script("return Number(document.getElementById('creepStress')?.value)")
-    for test in tests:
-        rows = rows_of(browser, test)
-        expected = driven(law, rows, test, parameters, creep)
-        factors = [1, 1, 1, *[np.sqrt(2)] * 3]
-        for name, whole in expected.items():
-            for component, factor, wanted in zip(
-                ("xx", "yy", "zz", "yz", "xz", "xy"), factors, whole.T, strict=True
-            ):
-                found = rows[f"{name}.{component}"] * factor
-                assert np.abs(found - wanted).max() <= 1e-12 * np.abs(whole).max(), (test, name)
+    check(browser, examples.path(law), parameters)
+
+
+@in_browser
+@pytest.mark.filterwarnings("ignore:the output 'ratio' is not finite at rest")
+@pytest.mark.parametrize("remembers", [True, False])
+def test_the_first_row_and_all_others_are_what_drive_gives(
+    browser: Any, tmp_path: Path, remembers: bool
+) -> None:
+    torch = pytest.importorskip("torch")
+    from neml2_capi import export
+
+    each = torch.tensor([1.0, 1, 1, 0, 0, 0], dtype=torch.float64)
+
+    def remembering(d: dict[str, Any], _: object) -> dict[str, Any]:
+        """A stress at rest, a force two steps back, and a rate, which rest does not have."""
+        passed = d["t"] - d["t~1"]
+        strain = d["strain"] - 1e-5 * (d["T"] - 20 + d["T"] - 2 * d["T~1"] + d["T~2"]) * each
+        stress = 1.6e5 * (strain - 1e-4 * d["q~1"] * d["strain"]) + 1e5 * strain[:3].sum() * each
+        return {
+            "stress": stress,
+            "q": d["q~1"] + 1e-3 * d["T"] * passed + 1e-4 * d["T~2"] + d["strain"][0],
+            "energy": (strain * stress).sum() + 5,
+            "rate": (d["strain"] - d["strain~1"])[0] / passed,
+        }
+
+    def static(d: dict[str, Any], _: object) -> dict[str, Any]:
+        """A stress at rest, which whole Newton steps miss; names of columns; no ratio at first."""
+        strain = 1e3 * d["strain"] - 8e-3 * d["T"] * each
+        return {
+            "stress": 500 * strain / torch.sqrt(1 + strain**2),
+            "time": 7 + strain[0],
+            "strain.xx": 8 + strain[0],
+            "ratio": d["strain"][0] / (d["strain"][0] + d["strain"][5]),
+        }
+
+    scalars = ["T", "T~1", "T~2", "q~1", "t", "t~1"] if remembers else ["T"]
+    tensors = ["strain", "strain~1"] if remembers else ["strain"]
+    others = ["q", "energy", "rate"] if remembers else ["time", "strain.xx", "ratio"]
+    export.model(
+        remembering if remembers else static,
+        tmp_path / "law",
+        inputs={**dict.fromkeys(tensors, "SR2"), **dict.fromkeys(scalars, "Scalar")},
+        outputs={"stress": "SR2", **dict.fromkeys(others, "Scalar")},
+        bounds={"T": (250, 600)},
+        kernels="only",
+    )
+    make(tmp_path / "law", tmp_path / "page.html", cc=f"{zig(cross_environment())} c++")
+    show(browser, tmp_path / "page.html")
+    assert abs(rows_of(browser, "shear")["stress.xx"][0]) > 400
+    temperature = float(browser.find_element("id", "force-T").get_attribute("value"))
+    check(browser, tmp_path / "law", forces={"T": temperature})
 
 
 @in_browser
