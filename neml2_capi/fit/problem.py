@@ -97,6 +97,7 @@ class Problem:
         #: experiments have a `deviation`, else what a search found.
         self.scatter = 1.0
         self._last: tuple[Array, list[Simulated], list[Terms | None]] | None = None
+        self._last_slopes: tuple[Array, Array] | None = None
         with np.errstate(all="ignore"):  # what is too large is refused with its test
             start = self._simulated(self.space.start)
         check_deviations(self.experiments)
@@ -112,7 +113,7 @@ class Problem:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return all but the last evaluation, which a worker makes again."""
-        return {**self.__dict__, "_last": None}
+        return {**self.__dict__, "_last": None, "_last_slopes": None}
 
     # --------------------------------------------------------------------------------------------
     # Evaluation
@@ -167,8 +168,17 @@ class Problem:
         array (m, k)
             By the numbers that an optimizer moves; zero of an experiment that fails.
         """
-        found, parts = self._simulated(moved)
         values, chain = self.space.outside(moved)
+        _, prior = self.space.priors(values)
+        return np.concatenate([self._slopes(moved), self.scatter * prior]) @ chain
+
+    def _slopes(self, moved: Array) -> Array:
+        """Derivatives of the residuals of data by parameters, (m, k)."""
+        moved = np.array(moved, float)
+        if self._last_slopes is not None and np.array_equal(self._last_slopes[0], moved):
+            return self._last_slopes[1]
+        found, parts = self._simulated(moved)
+        values, _ = self.space.outside(moved)
         rows = []
         for place, (simulated, part) in enumerate(zip(found, parts, strict=True)):
             row = np.zeros((self._sizes[place], len(values)))
@@ -182,8 +192,8 @@ class Problem:
                     _log.info("differences instead of a derivative: %s", error)
                     row = self._differences(place, values, part)
             rows.append(row)
-        _, prior = self.space.priors(values)
-        return np.asarray(np.concatenate([*rows, self.scatter * prior]) @ chain)
+        self._last_slopes = moved, np.concatenate(rows)
+        return self._last_slopes[1]
 
     def loss(self, moved: Array) -> tuple[float, Array]:
         """Half the sum of the squared residuals, and its gradient by adjoints.

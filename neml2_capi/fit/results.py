@@ -28,8 +28,8 @@ Array = NDArray[np.float64]
 _UNSEEN = 1.0
 #: Of residuals, which are about 1: numbers that a model gives have no less.
 LEAST_SCATTER = 1e-8
-#: The part of a direction that is named.
-_NAMED = 0.3
+#: The part of a direction that is named, and the part that is round-off.
+_NAMED, _NOTHING = 0.3, 1e-6
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,10 @@ class Direction:
 
     #: Relative changes by parameter, of norm 1.
     changes: dict[str, float]
-    #: How much residuals change, of the scaled Jacobian.
+    #: How much residuals change, of the scaled Jacobian; 0 if that is round-off.
     singular_value: float
-    #: Standard deviation along it, relative; inf if the data do not see it at all.
+    #: Standard deviation along it, relative; inf if the data do not see it at all, or not how
+    #: they scatter.
     deviation: float
 
     @property
@@ -49,16 +50,16 @@ class Direction:
         return self.deviation < _UNSEEN
 
     def __str__(self) -> str:
-        parts = {n: c for n, c in self.changes.items() if abs(c) > _NAMED}
-        largest = max(parts.values(), key=abs)
-        moved = ", ".join(f"{n} by {100 * c / abs(largest):+.0f} %" for n, c in parts.items())
-        how = "not at all" if not np.isfinite(self.deviation) else f"to {self.deviation:.2g}"
+        sizes = {n: abs(c) for n, c in self.changes.items() if abs(c) > _NOTHING}
+        parts = [n for n, c in sizes.items() if c > _NAMED or c * self.deviation > _UNSEEN]
+        largest = max(sizes.values())
+        moved = ", ".join(f"{n} by {100 * self.changes[n] / largest:+.3g} %" for n in parts)
+        is_told = self.singular_value > 0
         if len(parts) == 1:
-            return f"{next(iter(parts))} is not seen by these data ({how} of its value)"
-        return (
-            f"{' and '.join(parts)} are seen together only: {moved} changes hardly anything "
-            f"({how} of their values)"
-        )
+            how = f" (to {self.deviation:.2g} of its value)" if is_told else " at all"
+            return f"{parts[0]} is not seen by these data{how}"
+        how = f"hardly anything (to {self.deviation:.2g} of their values)" if is_told else "nothing"
+        return f"{' and '.join(parts)} are seen together only: {moved} changes {how}"
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Fit:
     parameters: dict[str, float]
     #: Standard deviations by name; inf if the data do not see a parameter.
     deviations: dict[str, float]
-    #: (k, k) of the parameters, in their order.
+    #: (k, k) of the parameters, in their order: inf and nan for those that the data do not see.
     covariance: Array
     #: Combinations of parameters, from the one that is seen least.
     directions: list[Direction]
@@ -177,7 +178,7 @@ class Fit:
 
     @property
     def correlation(self) -> Array:
-        """The covariance divided by the deviations, (k, k)."""
+        """The covariance divided by the deviations, (k, k); nan for what the data do not see."""
         size = np.sqrt(np.diag(self.covariance))
         with np.errstate(invalid="ignore"):
             return np.asarray(self.covariance / np.outer(size, size))
@@ -271,21 +272,21 @@ class Fit:
 def evaluated(problem: Any, best: Search, searches: Sequence[Search]) -> Fit:
     """The fit where the best search ended, with its covariance and what the data tell."""
     moved = best.moved
-    residuals, jacobian = problem.residuals(moved), problem.jacobian(moved)
-    values, chain = problem.space.outside(moved)
+    residuals, by_value = problem.residuals(moved), problem._slopes(moved)
+    values, _ = problem.space.outside(moved)
     names = problem.space.names
-    prior, by_prior = problem.space.priors(values)
-    count = len(residuals) - len(prior)
+    count, (_, by_prior) = len(by_value), problem.space.priors(values)
     made_of = problem._sources(moved)
     freedom = math.inf if problem.has_deviations else problem._spread(moved)[1]
     scatter = problem.scatter_at(moved) if freedom > 0 else math.inf
-    by_value = jacobian[:count] @ np.linalg.inv(chain)
     sizes = problem.space.sizes(values)
     left, singular, rows = np.linalg.svd(_tall(by_value * sizes), full_matrices=False)
     least = ROUND_OFF * max(singular.max(initial=0.0), 1e-300)
     with np.errstate(divide="ignore", invalid="ignore"):
         spread = scatter * np.linalg.norm(made_of.T @ left[:count], axis=0)
         along = np.where(singular > least, spread / singular, np.inf)
+    rows = np.concatenate([rows[singular > least], _axes(rows[singular <= least])])
+    singular = np.where(singular > least, singular, 0.0)
     directions = [
         Direction(dict(zip(names, row.tolist(), strict=True)), float(s), float(d))
         for row, s, d in zip(rows[::-1], singular[::-1], along[::-1], strict=True)
@@ -299,8 +300,10 @@ def evaluated(problem: Any, best: Search, searches: Sequence[Search]) -> Fit:
     moving = moving @ (axes[kept] / seen[kept, None])
     scaled = moving.T @ moving
     covariance = scaled * np.outer(sizes, sizes)
-    lost = np.abs(axes[~kept]).max(axis=0, initial=0.0) > 1e-6
-    deviations = np.where(lost, np.inf, np.sqrt(np.diag(covariance)))
+    lost = np.abs(axes[~kept]).max(axis=0, initial=0.0) > _NOTHING
+    covariance[lost] = covariance[:, lost] = np.nan
+    covariance[lost, lost] = np.inf
+    deviations = np.sqrt(np.diag(covariance))
     return Fit(
         problem=problem,
         parameters=dict(zip(names, values.tolist(), strict=True)),
@@ -319,6 +322,21 @@ def evaluated(problem: Any, best: Search, searches: Sequence[Search]) -> Fit:
         evaluations=sum(search.evaluations for search in searches),
         moved=moved,
     )
+
+
+def _axes(rows: Array) -> Array:
+    """Return a basis of a space, (n, k), in which each of n parameters is in one row only.
+
+    A parameter that nothing sees has a row of its own then, and does not seem to belong to others.
+    """
+    rows = rows.copy()
+    for number in range(len(rows)):
+        place, column = np.unravel_index(np.abs(rows[number:]).argmax(), rows[number:].shape)
+        rows[[number, number + place]] = rows[[number + place, number]]
+        rows[number] /= rows[number, column]
+        others = np.arange(len(rows)) != number
+        rows[others] -= np.outer(rows[others, column], rows[number])
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 def _tall(matrix: Array) -> Array:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from neml2_capi._ffi.errors import ConvergenceError, FatalError, unknown_name
 from neml2_capi._ffi.library import lib
 from neml2_capi.driver.arguments import wrong
+from neml2_capi.fit.shared import ROUND_OFF
 
 Array = NDArray[np.float64]
 
@@ -22,6 +23,10 @@ _FIRST_SCATTER, _ROUNDS = 0.01, 20
 _OURS = ("fun", "x0", "jac", "bounds", "args", "kwargs", "method")
 #: Relative change of the scatter at which it is found.
 _SETTLED = 1e-4
+#: Relative distance from a bound at which a number is at the bound.
+_AT_BOUND = 1e-6
+#: Relative change of the cost that is round-off.
+_SAME = 1e-12
 
 
 @dataclass
@@ -68,6 +73,7 @@ def search(problem: Any, start: Array, method: str, options: Mapping[str, Any]) 
             problem.scatter = problem.scatter_at(place)
             if abs(problem.scatter / before - 1) < _SETTLED:
                 break
+        place = _restored(problem, place)
     except (np.linalg.LinAlgError, FloatingPointError, ConvergenceError) as error:
         return Search(place, np.inf, str(error), False, problem.failures[failures:], 0)
     prior, _ = problem.space.priors(problem.space.outside(place)[0])
@@ -88,16 +94,84 @@ def _once(problem: Any, start: Array, method: str, options: Mapping[str, Any]) -
 
     low, high = problem.space.bounds
     if method == "least_squares":
-        return optimize.least_squares(
-            problem.residuals,
-            start,
-            problem.jacobian,
-            bounds=(low, high),
-            **{"x_scale": "jac", **options},
+        return least_squares(
+            problem.residuals, start, problem.jacobian, low, high, {"x_scale": "jac", **options}
         )
     limits = list(zip(low, high, strict=True))
     function: Callable[[Array], Any] = problem.loss
     return optimize.minimize(function, start, method=method, jac=True, bounds=limits, **options)
+
+
+def least_squares(
+    residuals: Callable[[Array], Array],
+    start: Array,
+    jacobian: Callable[[Array], Array],
+    low: Array,
+    high: Array,
+    options: Mapping[str, Any],
+) -> Any:
+    """Return the result of scipy's least_squares, which moves only what residuals tell apart.
+
+    Its steps are as long as its trust region if columns of the Jacobian depend on each other, and
+    lead anywhere along what is not seen. What is told apart later only is moved in a search that
+    follows, and so is what depends on a number that ended at its bound.
+    """
+    from scipy import optimize
+
+    place = np.array(start, float)
+    columns, free = np.zeros(len(place), bool), np.ones(len(place), bool)
+    found = optimize.OptimizeResult(
+        x=place, message="no parameter changes any residual", success=True
+    )
+    while np.any(more := _told_apart(jacobian(place) * (free | ~columns), columns) & ~columns):
+        columns |= more
+
+        def whole(part: Array, beside: Array = place, columns: Array = columns) -> Array:
+            full: Array = beside.copy()
+            full[columns] = part
+            return full
+
+        own = dict(options)
+        if not isinstance(scale := own.get("x_scale"), str | None):
+            own["x_scale"] = np.broadcast_to(scale, columns.shape)[columns]
+        found = optimize.least_squares(
+            lambda part, whole=whole: residuals(whole(part)),
+            place[columns],
+            lambda part, whole=whole, columns=columns: jacobian(whole(part))[:, columns],
+            bounds=(low[columns], high[columns]),
+            **own,
+        )
+        place = found.x = whole(found.x)
+        free = np.minimum(place - low, high - place) > _AT_BOUND * np.maximum(np.abs(place), 1.0)
+    return found
+
+
+def _told_apart(jacobian: Array, first: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which columns depend on none of others, (k,): the first, then from the greatest."""
+    lengths = np.linalg.norm(jacobian, axis=0)
+    chosen = np.zeros(len(lengths), bool)
+    axes = np.zeros((len(jacobian), 0))
+    for column in np.lexsort((-lengths, ~first)):
+        rest = jacobian[:, column] / (lengths[column] or 1.0)
+        for _ in range(2):
+            rest = rest - axes @ (axes.T @ rest)
+        size = np.linalg.norm(rest)
+        if size > ROUND_OFF:
+            chosen[column] = True
+            axes = np.column_stack([axes, rest / size])
+    return chosen
+
+
+def _restored(problem: Any, place: Array) -> Array:
+    """Return a place with each number that changes no residual where the problem begins."""
+    begin = problem.space.start
+    for number in np.flatnonzero(~problem.jacobian(place).any(axis=0) & (place != begin)):
+        cost = np.square(problem.residuals(place)).sum()
+        moved = place.copy()
+        moved[number] = begin[number]
+        if np.square(problem.residuals(moved)).sum() <= cost * (1 + _SAME):
+            place = moved
+    return place
 
 
 def check_method(method: Any, options: Mapping[str, Any]) -> None:

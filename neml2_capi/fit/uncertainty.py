@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from neml2_capi._ffi.errors import unknown_name
 from neml2_capi.driver.arguments import wrong
+from neml2_capi.fit.search import least_squares
 from neml2_capi.fit.shared import ROUND_OFF
 
 if TYPE_CHECKING:
@@ -58,8 +59,6 @@ def profile(fit: Fit, name: str, *, points: int = 9, width: float = 3.0) -> Prof
     FatalError
         There is no such parameter, or it is ordered after another one.
     """
-    from scipy.optimize import least_squares
-
     problem = fit.problem
     problem.scatter = fit.scatter if problem.finds_scatter else 1.0
     if name not in fit.parameters:
@@ -97,14 +96,14 @@ def profile(fit: Fit, name: str, *, points: int = 9, width: float = 3.0) -> Prof
                     lambda free: problem.residuals(whole(free)),
                     moved[others],
                     lambda free: problem.jacobian(whole(free))[:, others],
-                    bounds=(low[others], high[others]),
-                    x_scale="jac",
+                    low[others],
+                    high[others],
+                    {"x_scale": "jac"},
                 )
                 moved = whole(search.x)
-                cost = float(search.cost)
             else:
                 moved = whole(moved[others])
-                cost = 0.5 * float(np.square(problem.residuals(moved)).sum())
+            cost = 0.5 * float(np.square(problem.residuals(moved)).sum())
             loss = 2 * (cost - fit.cost) / fit.scatter**2
             found.append((held, loss))
             if loss > 2 * level:

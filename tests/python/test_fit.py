@@ -126,7 +126,7 @@ def test_what_the_data_do_not_see_is_named(steel: Model) -> None:
     found = Problem(steel, [elastic], START).solve()
     assert found.parameters["E"] == pytest.approx(180e3, rel=1e-6)
     assert [each.is_seen for each in found.directions] == [False, True]
-    assert "yield_stress is not seen by these data (not at all" in str(found)
+    assert "yield_stress is not seen by these data at all" in str(found)
     assert found.deviations["yield_stress"] == np.inf
     # A prior's deviation is told if data say nothing.
     known = Problem(steel, [elastic], {**START, "yield_stress": Parameter(150, prior=(140, 10))})
