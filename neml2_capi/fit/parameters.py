@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+#: The greatest size of a logarithm that is moved: its exponential is a number, and not 0.
+_LARGEST = 700.0
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -67,6 +70,10 @@ class Parameter:
                 f"is moved by its logarithm, and its prior has the mean {self.prior[0]:g}; "
                 "expected one above 0",
             )
+
+
+def _exp(logarithm: float) -> float:
+    return math.exp(min(max(logarithm, -_LARGEST), _LARGEST))
 
 
 def _is_pair(value: object) -> bool:
@@ -202,16 +209,17 @@ class Space:
             if place in self._before:
                 less = self._before[place]
                 fill(less)
-                step = self._scales[place] * math.exp(min(moved[place], 700.0))
+                step = self._scales[place] * _exp(moved[place])
                 values[place] = values[less] + step
                 slopes[place] = slopes[less]
                 slopes[place, place] = step
-            elif self._parameter(self.names[place]).log:
-                values[place] = math.exp(min(moved[place], 700.0))
-                slopes[place, place] = values[place]
             else:
-                values[place] = self._scales[place] * moved[place]
-                slopes[place, place] = self._scales[place]
+                parameter = self._parameter(self.names[place])
+                log, scale = parameter.log, self._scales[place]
+                value = _exp(moved[place]) if log else scale * moved[place]
+                # Round-off leads beyond a bound, and a file with such a value is refused.
+                values[place] = min(max(value, parameter.lower), parameter.upper)
+                slopes[place, place] = value if log else scale
             done.add(place)
 
         for place in range(len(moved)):

@@ -12,6 +12,7 @@ import pytest
 
 from neml2_capi import Model, examples, experiments
 from neml2_capi.fit import Experiment, Parameter, Problem, profile
+from neml2_capi.fit.parameters import Space
 
 pytestmark = pytest.mark.numbers
 pytest.importorskip("scipy")
@@ -105,6 +106,25 @@ def test_a_parameter_stays_where_it_ceased_to_be_seen_if_data_ask_for_it(steel: 
     assert found.parameters["yield_stress"] > 59.0
     assert found.cost < 1e-9
     assert "yield_stress is not seen by these data at all" in found.warnings
+
+
+def test_values_keep_their_bounds_and_stay_positive() -> None:
+    """Round-off of logarithms and scales leads beyond bounds, and a file would not be read."""
+    for value in np.random.default_rng(0).uniform(0.1, 9.0, 200).tolist():
+        for bounded in (
+            Parameter(value, upper=value, log=True),
+            Parameter(value, lower=value, log=True),
+            Parameter(value / 3, upper=value),
+        ):
+            space = Space({"a": bounded}, [])
+            moved = np.clip(space.start + 2.0, *space.bounds)
+            if bounded.lower == value:
+                moved = space.start
+            assert bounded.lower <= space.outside(moved)[0][0] <= bounded.upper
+    space = Space({"a": Parameter(2.0, log=True, prior=(2.0, 1.0))}, [])
+    values, chain = space.outside(np.array([-849.6]))
+    assert values[0] > 0 and chain[0, 0] > 0
+    assert np.isfinite(space.priors(values)[0]).all()
 
 
 def test_what_stays_is_written(steel: Model) -> None:
