@@ -22,7 +22,7 @@ _FIRST_SCATTER, _ROUNDS = 0.01, 20
 #: Arguments of scipy's functions that a search gives itself.
 _OURS = ("fun", "x0", "jac", "bounds", "args", "kwargs", "method")
 #: Relative change of the scatter at which it is found.
-_SETTLED = 1e-4
+_SETTLED = 1e-6
 #: Relative distance from a bound at which a number is at the bound.
 _AT_BOUND = 1e-6
 #: Relative change of the cost that is round-off.
