@@ -61,11 +61,12 @@ class Checkpoint:
         arrays = {**self._state(), **self._fixed(step)}
         arrays |= {f"result/{n}": rows for n, rows in self._record.arrays(step + 1).items()}
         arrays |= {f"control/{n}": value for n, value in enumerate(self._increment.found)}
+        times = self._clock.rows[step]
         told = {
             **self._identity,
             "npoints": str(self._increment.call.points),
             "step": str(step),
-            "time": repr(float(self._clock.rows[step].max())),
+            "time": repr(float(times.max()) if times.size else 0.0),
             "pace": json.dumps(self._pace.state),
         }
         write_state(self._path, arrays, told)

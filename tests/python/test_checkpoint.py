@@ -286,6 +286,24 @@ def test_a_run_goes_on_to_later_times_and_other_programs_take_its_state(
     np.testing.assert_array_equal(state["stress"], whole["stress"][-1])
 
 
+@pytest.mark.parametrize("batch", [(0,), (2, 0)])
+def test_a_run_of_no_points_is_kept(steel: Model, tmp_path: Path, batch: tuple[int, ...]) -> None:
+    """Each point has its times: none has a last one."""
+    file = tmp_path / "run.state"
+    times = np.zeros((5, *batch))
+    run: dict[str, Any]
+    for run in (
+        {"forces": {"strain": np.zeros((5, *batch, 6))}},
+        {"forces": {"strain": {"xx": times}}, "control": {"stress": "uniaxial"}, "report": True},
+    ):
+        whole = drive(steel, times, **run)
+        assert whole["stress"].shape == (5, *batch, 6)
+        for _ in range(2):
+            equal(drive(steel, times, **run, checkpoint=file, checkpoint_steps=2), whole)
+        assert steel.load_state(file)[1:] == (4, 0.0)
+        file.unlink()
+
+
 def test_a_checkpoint_of_another_run_is_refused(steel: Model, tmp_path: Path) -> None:
     file = tmp_path / "run.state"
     drive(steel, TIMES[:4], {"strain": CYCLES[:4]}, record=["stress"], checkpoint=file)
