@@ -98,6 +98,20 @@ def _initial(history: History, name: str) -> Asked:
         for age in (series.name, *series.ages[1:-1])
         if series.name in outputs.index_of
     }
+    label = Label("initial value", value)
+    if any(value in series.ages[1:-1] for series in history.roles.series) and value not in older:
+        raise label.refuse(
+            "is before the first time, and there are no derivatives by what is prescribed then: "
+            "leave it out of the derivatives, and give it without a gradient, tensor.detach()",
+            lib.NEML2_ERROR_UNSUPPORTED,
+        )
+    if value in outputs.index_of and value not in older:
+        raise label.refuse(
+            "is in the first row of the results, and nothing else depends on it, since the model "
+            "has no history of it: leave it out of the derivatives, and give it without a "
+            "gradient, tensor.detach()",
+            lib.NEML2_ERROR_UNSUPPORTED,
+        )
     if value not in older:
         raise unknown_name("initial value", value, older)
     variable = outputs[outputs.index_of[older[value]]]
