@@ -97,10 +97,14 @@ def _correlation(fit: Any) -> str:
     names = list(fit.parameters)
     head = "".join(f"<th>{escape(name)}</th>" for name in names)
     rows = "".join(
-        f"<tr><td>{escape(name)}</td>{''.join(f'<td>{value:.2f}</td>' for value in row)}</tr>"
+        f"<tr><td>{escape(name)}</td>{''.join(map(_share, row))}</tr>"
         for name, row in zip(names, fit.correlation, strict=True)
     )
     return f"<table><tr><th></th>{head}</tr>{rows}</table>"
+
+
+def _share(value: float) -> str:
+    return f"<td>{value:.2f}</td>" if np.isfinite(value) else "<td>-</td>"
 
 
 def _figures(fit: Any) -> list[str]:

@@ -50,6 +50,12 @@ class Direction:
         return self.deviation < _UNSEEN
 
     def __str__(self) -> str:
+        if not math.isfinite(self.deviation) and self.singular_value > 0:
+            parts = [n for n, c in self.changes.items() if abs(c) > _NAMED]
+            return (
+                f"nothing tells how well these data see {' and '.join(parts)}, since it is not "
+                "known how they scatter"
+            )
         sizes = {n: abs(c) for n, c in self.changes.items() if abs(c) > _NOTHING}
         parts = [n for n, c in sizes.items() if c > _NAMED or c * self.deviation > _UNSEEN]
         largest = max(sizes.values())

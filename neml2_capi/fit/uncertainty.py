@@ -70,7 +70,7 @@ def profile(fit: Fit, name: str, *, points: int = 9, width: float = 3.0) -> Prof
     slope = problem.space.outside(center)[1][place, place]
     deviation = fit.deviations[name] / slope
     level = fit.quantile() ** 2
-    if np.isfinite(deviation) and deviation > 0:
+    if np.isfinite(deviation) and deviation > 0 and np.isfinite(fit.scatter):
         # Measured values that several residuals are made of are squared for each of them.
         inverse = np.linalg.pinv(problem.jacobian(center), rcond=ROUND_OFF)
         level *= float((deviation / (fit.scatter * np.linalg.norm(inverse[place]))) ** 2)

@@ -135,3 +135,17 @@ def test_what_stays_is_written(steel: Model) -> None:
     written = tomllib.loads(found.to_toml())["parameters"]
     assert math.isclose(written["E"]["value"], 19e4)
     assert {name: Parameter(**each) for name, each in written.items()}.keys() == given.keys()
+
+
+def test_data_whose_scatter_is_not_known_see_nothing_for_sure(steel: Model) -> None:
+    """A prior is all that is known: a profile of it divided nothing by nothing."""
+    test = pulled(steel, [30], deviation=None)
+    given = {"E": Parameter(19e4, prior=(19e4, 1e3)), "yield_stress": Parameter(120.0)}
+    found = Problem(steel, [test], given).solve(progress=False)
+    assert not math.isfinite(found.scatter)
+    told = sorted(str(each) for each in found.unseen)
+    assert told[0].startswith("E and yield_stress are seen together only: E by ")
+    assert told[1].startswith("nothing tells how well these data see yield_stress, since")
+    assert found.deviations == {"E": pytest.approx(1e3), "yield_stress": np.inf}
+    for name in given:
+        assert profile(found, name, points=2).interval == (-np.inf, np.inf)
