@@ -127,7 +127,7 @@ class Checkpoint:
 
     def _refuse(self, why: str) -> FatalError:
         return FatalError(
-            f"the checkpoint {self._path} {why}. Name another file, or remove it to begin anew",
+            f"the checkpoint {self._path} {why}. Name another file, or remove it to begin again",
             lib.NEML2_ERROR_ARGUMENT,
             "checkpoint",
         )
