@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <exception>
 #include <optional>
+#include <type_traits>
 
+#include "capi/base/error.h"
 #include "capi/tensor/rows.h"
 
 namespace neml2_capi::model {
@@ -91,7 +91,8 @@ class Probe {
       outputs_ = package.run_from_host(std::move(inputs));
       for (Tensor& output : outputs_) output = output.row_major();
       return true;
-    } catch (const std::exception&) {  // of an operator that refuses these values
+    } catch (const Error& error) {  // of an operator that refuses these values
+      if (error.status() != NEML2_ERROR_RUNTIME) throw;
       return false;
     }
   }

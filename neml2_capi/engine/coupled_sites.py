@@ -10,6 +10,7 @@ import numpy as np
 
 from neml2_capi._ffi.errors import Error
 from neml2_capi._ffi.labels import Array
+from neml2_capi._ffi.library import lib
 from neml2_capi.engine.package import Package
 
 #: Ranges of the values that inputs have: a law may not be defined everywhere, or couple sites
@@ -38,8 +39,9 @@ def couples_sites(package: Package, number: int, output: int, sites: int) -> boo
                 if (others != now)[finite].any():
                     return True
                 told[place] |= finite.all()
-        except Error:  # of an operator that refuses these values
-            continue
+        except Error as error:  # of an operator that refuses these values
+            if error.status != lib.NEML2_ERROR_RUNTIME:
+                raise
     return not told.all()
 
 
