@@ -9,6 +9,7 @@ Chains::Chains(Layout& layout, const artifact::Metadata& metadata, const Boundar
     : layout_(layout),
       metadata_(metadata),
       boundary_(boundary),
+      asked_(asked),
       inputs_{boundary.derivatives, metadata.derivatives, model::Part::block, model::Part::adjoint},
       parameters_{boundary.parameter_derivatives, metadata.parameter_derivatives, model::Part::parameter_block,
                   model::Part::parameter_adjoint} {
@@ -95,7 +96,7 @@ void Chains::add_to(Walk& walk, std::vector<Bound>& inputs, const model::Binding
   walk.pulled = list(plan_.pulled);
 }
 
-// A history asks at every step: what is bound of a part is a number, and so is a slope.
+// A history asks at every step: what is bound of a part that is asked for is a number, and so is a slope.
 bool Chains::is_planned(const model::Bindings& arrays) {
   std::size_t at = 0;
   bool same = true;
@@ -105,9 +106,7 @@ bool Chains::is_planned(const model::Bindings& arrays) {
     same &= known == value;
     known = value;
   };
-  for (const model::Part part :
-       {model::Part::block, model::Part::parameter_block, model::Part::tangent, model::Part::jvp,
-        model::Part::cotangent, model::Part::adjoint, model::Part::parameter_adjoint}) {
+  const auto look = [&](model::Part part) {
     const model::Points *each = arrays.of(part).data(), *const end = each + arrays.of(part).size();
     do {
       std::size_t bound = 0;
@@ -115,7 +114,13 @@ bool Chains::is_planned(const model::Bindings& arrays) {
         bound = bound << 1 | static_cast<std::size_t>(each->data != nullptr);
       note(bound);
     } while (each != end);
-  }
+  };
+  look(model::Part::block);
+  if (asked_.by_parameters) look(model::Part::parameter_block);
+  if (asked_.products)
+    for (const model::Part part : {model::Part::tangent, model::Part::jvp, model::Part::cotangent, model::Part::adjoint,
+                                   model::Part::parameter_adjoint})
+      look(part);
   for (const model::Slope& slope : arrays.slopes) {
     const bool of_some = slope.components || slope.of_variable;
     const std::size_t kind = static_cast<std::size_t>(slope.kind) << 2 | static_cast<std::size_t>(of_some) << 1 | 1;
@@ -142,7 +147,7 @@ bool Chains::is_made(const std::string& name) const {
 void Chains::plan(const model::Bindings& arrays) {
   plan_ = {};
   for (const model::Part part : {model::Part::tangent, model::Part::cotangent})
-    for (std::size_t i = 0; i < arrays.of(part).size(); ++i)
+    for (std::size_t i = 0; asked_.products && i < arrays.of(part).size(); ++i)
       if (is_bound(arrays, part, i)) plan_.given.push_back(bound(places(part)[i], part, i));
   const bool jvps_alone = !any_bound(arrays.blocks) && !any_bound(arrays.parameter_blocks) &&
                           !any_bound(arrays.adjoints) && !any_bound(arrays.parameter_adjoints);

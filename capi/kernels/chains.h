@@ -171,6 +171,7 @@ class Chains {
   Layout& layout_;
   const artifact::Metadata& metadata_;
   const Boundary& boundary_;
+  const Asked asked_;
   const By inputs_, parameters_;
   bool direct_ = false;
   std::vector<std::map<std::string, At>> rooms_;  // by segment and output: for directions; of an implicit one, for all
