@@ -27,11 +27,11 @@ void Products<Scalar>::run() {
   }
 }
 
-// Evaluates the law at what was found. From kernels that find free strains, too, the solve may be one that the law alone
-// needs more iterations for.
+// Evaluates the law at what was found. If kernels found free strains and unknowns together, the law alone may need more
+// iterations, or a rescue.
 template <class Scalar>
 void Products<Scalar>::evaluate() {
-  s_.evaluate(s_.options.with_more_iterations());
+  s_.evaluate(s_.options.with_more_solves());
 }
 
 // Takes over what the law says of a row.
@@ -39,7 +39,10 @@ template <class Scalar>
 bool Products<Scalar>::is_good(FreeStrain& each, std::size_t row) const {
   const auto status = *reinterpret_cast<const std::int32_t*>(s_.arrays.report(NEML2_REPORT_STATUS, row));
   each.status = std::max(each.status, status);
-  return status <= NEML2_NON_FINITE;
+  if (status <= NEML2_NON_FINITE) return true;
+  each.cut = *reinterpret_cast<const double*>(s_.arrays.report(NEML2_REPORT_SUGGESTED_CUT, row));
+  each.norm = *reinterpret_cast<const double*>(s_.arrays.report(NEML2_REPORT_RESIDUAL_NORM, row));
+  return false;
 }
 
 template <class Scalar>

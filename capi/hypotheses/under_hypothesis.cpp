@@ -70,7 +70,8 @@ void UnderHypothesis::check(const Options& options, std::int64_t points) const {
 }
 
 // Lanes derive by whole tensors of the law: if one part of a tensor is a variable that inputs move with, so must be the
-// other, if anything is derived by it; and it must be the law's.
+// other, if anything is derived by it; and it must be the law's. If parts of a tensor move with parts of it, it is said of
+// each part how it moves with itself.
 bool UnderHypothesis::are_whole(const Model& boundary, const Bindings& bindings) const {
   if (bindings.slopes.empty()) return true;
   const auto moves_with = [&](std::size_t input) {
@@ -89,10 +90,23 @@ bool UnderHypothesis::are_whole(const Model& boundary, const Bindings& bindings)
   for (std::size_t i = 0; i < roles.size(); ++i) {
     if (roles[i].others < 0) continue;
     const auto others = static_cast<std::size_t>(roles[i].others);
+    if (!tell_of_themselves(bindings, i, others)) return false;
     begins_alone = begins_alone && roles[i].others != reduction_->free_before();
     if (moves_with(i) != moves_with(others) && is_derived_by(moves_with(i) ? others : i)) return false;
   }
   return !begins_alone || !moves_with(static_cast<std::size_t>(reduction_->free_before()));
+}
+
+bool UnderHypothesis::tell_of_themselves(const Bindings& bindings, std::size_t one, std::size_t other) {
+  bool move = false, one_by_itself = false, other_by_itself = false;
+  for (const Slope& slope : bindings.slopes) {
+    if (!slope.array.data || slope.kind != Kind::input) continue;
+    const auto is_part = [&](std::size_t input) { return input == one || input == other; };
+    move = move || (is_part(slope.input) && is_part(slope.variable));
+    one_by_itself = one_by_itself || (slope.input == one && slope.variable == one);
+    other_by_itself = other_by_itself || (slope.input == other && slope.variable == other);
+  }
+  return !move || (one_by_itself && other_by_itself);
 }
 
 bool UnderHypothesis::takes_slopes(const Request& request) const {

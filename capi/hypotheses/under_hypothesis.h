@@ -30,6 +30,7 @@ class UnderHypothesis final : public Route {
   const kernels::Engine* lanes_for(const Plan& plan, const Bindings& bindings) const;
 
   bool are_whole(const Model& boundary, const Bindings& bindings) const;
+  static bool tell_of_themselves(const Bindings& bindings, std::size_t one, std::size_t other);
 
   std::shared_ptr<const Routes> law_;
   std::unique_ptr<const Reduction> reduction_;

@@ -169,10 +169,12 @@ Options Options::with_bounds_checked() const {
   return options;
 }
 
-Options Options::with_more_iterations() const {
-  constexpr std::int64_t enough = 100;
+Options Options::with_more_solves() const {
+  constexpr std::int64_t iterations = 100;
+  constexpr double solves = 100;
   Options options = *this;
-  options.newton_.miters = std::max(newton_.miters, enough);
+  options.newton_.miters = std::max(newton_.miters, iterations);
+  options.rescue_ = std::max(rescue_, solves);
   return options;
 }
 

@@ -59,8 +59,8 @@ class Options {
   // Return the options of these solves, for one thread, and of the points that are left.
   Options in_rescue() const;
   Options without_rescue() const;
-  // Returns the options of a solve that is known to have a solution near by.
-  Options with_more_iterations() const;
+  // Returns the options of a solve that is known to have a solution.
+  Options with_more_solves() const;
   // What becomes of points that are out of the bounds of validity. Physical bounds fail them in any case.
   enum class Bounds { off, warn, fail };
   Bounds bounds() const { return static_cast<Bounds>(static_cast<int>(bounds_)); }

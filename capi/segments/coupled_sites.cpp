@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <type_traits>
 
@@ -15,7 +16,10 @@ namespace {
 struct Range {
   double least, most;
 };
-constexpr Range ranges[] = {{0.5, 1.5}, {-0.9, 0.9}, {20, 400}};
+constexpr Range ranges[] = {{0.5, 1.5}, {-0.9, 0.9}, {0.05, 0.95}, {20, 400}, {400, 3000}, {-3000, 3000}};
+constexpr std::size_t num_ranges = std::size(ranges);
+// Draws of values until all sites had a number.
+constexpr std::size_t most_draws = 8 * num_ranges;
 
 // The sites of which one digit of the number, in base two, is this one. Two sites differ in some digit.
 struct Some {
@@ -32,8 +36,12 @@ void with_values(const Tensor& tensor, F&& f) {
 
 class Probe {
  public:
-  Probe(const GraphCall& value, Range range)
-      : value_(value), range_(range), points_(value.package().baked_batch() ? value.package().baked_batch() : 2) {
+  // `draw` is a number of the values, within one of the ranges.
+  Probe(const GraphCall& value, std::size_t draw)
+      : value_(value),
+        range_(ranges[draw % num_ranges]),
+        draw_(static_cast<double>(draw)),
+        points_(value.package().baked_batch() ? value.package().baked_batch() : 2) {
     run(std::nullopt, 0, {});
     before_ = outputs_;
   }
@@ -42,33 +50,30 @@ class Probe {
   bool change(std::size_t input, std::int64_t sites, Some some) { return run(input, sites, some); }
   bool was_run() const { return !before_.empty(); }
 
-  enum class Answer { depends, does_not, cannot_tell };
-  // Tells whether the other sites of an output depend on those that were changed.
-  Answer look(std::size_t output, std::int64_t sites, Some some) const {
-    Answer answer = Answer::does_not;
+  // Tells whether other sites of an output depend on those that were changed, and notes which elements had a number.
+  bool depends(std::size_t output, std::int64_t sites, Some some, std::vector<bool>& told) const {
+    bool found = false;
     const Tensor &a = before_[output], &b = outputs_[output];
     with_values(a, [&](const auto* before) {
       using Scalar = std::remove_cvref_t<decltype(*before)>;
-      const std::int64_t rows = a.numel() / sites / (value_.package().batched_output(output) ? points_ : 1);
+      const std::int64_t count = a.numel() / (value_.package().batched_output(output) ? points_ : 1);
       const Scalar* after = b.data_as<const Scalar>();
-      for (std::int64_t i = 0; i < sites * rows; ++i) {
-        if (some.has(i / rows)) continue;
-        const bool is_finite = std::isfinite(before[i]);
-        if (is_finite && before[i] != after[i]) {
-          answer = Answer::depends;
-          return;
-        }
-        if (!is_finite) answer = Answer::cannot_tell;
+      told.resize(static_cast<std::size_t>(count), false);
+      for (std::int64_t i = 0; i < count && !found; ++i) {
+        const bool is_seen = !some.has(i / (count / sites)), is_number = std::isfinite(before[i]);
+        found = is_seen && is_number && before[i] != after[i];
+        if (!is_seen || is_number) told[static_cast<std::size_t>(i)] = true;
       }
     });
-    return answer;
+    return found;
   }
 
  private:
-  // Numbers that repeat nowhere, below 1.
-  static double fraction(double number) {
-    constexpr double golden = 0.61803398874989485;
-    return number * golden - std::floor(number * golden);
+  // Numbers below 1 that repeat nowhere.
+  double fraction(double number) const {
+    constexpr double golden = 0.61803398874989485, plastic = 0.75487766624669276;
+    const double turns = number * golden + draw_ * plastic;
+    return turns - std::floor(turns);
   }
 
   bool run(std::optional<std::size_t> changed, std::int64_t sites, Some some) {
@@ -79,12 +84,13 @@ class Probe {
       with_values(inputs[k], [&](auto* values) {
         using Scalar = std::remove_cvref_t<decltype(*values)>;
         const std::int64_t points = package.batched_input(k) ? points_ : 1, count = inputs[k].numel() / points;
-        const double length = range_.most - range_.least;
+        const auto drawn = [&](double at) {
+          return static_cast<Scalar>(range_.least + (range_.most - range_.least) * fraction(at));
+        };
         for (std::int64_t i = 0; i < count; ++i) {
-          const double value = range_.least + length * fraction(++number);
-          for (std::int64_t p = 0; p < points; ++p) values[p * count + i] = static_cast<Scalar>(value);
-          if (changed == k && some.has(i / (count / sites)))
-            values[i] = static_cast<Scalar>(value + 0.2 * length * (0.5 + fraction(number + 0.5)));
+          ++number;
+          for (std::int64_t p = 0; p < points; ++p) values[p * count + i] = drawn(number);
+          if (changed == k && some.has(i / (count / sites))) values[i] = drawn(number + 0.5);
         }
       });
     try {
@@ -99,9 +105,31 @@ class Probe {
 
   const GraphCall& value_;
   const Range range_;
+  const double draw_;
   const std::int64_t points_;
   Vector<Tensor> before_, outputs_;
 };
+
+bool all(const std::vector<bool>& told) {
+  return !told.empty() && std::ranges::all_of(told, [](bool each) { return each; });
+}
+
+// Tells whether a site of an output depends on other sites of an input, or no run could tell.
+bool couples_sites(const GraphCall& value, std::size_t input, std::size_t output, std::int64_t sites) {
+  std::vector<Some> parts;
+  for (int digit = 0; (sites - 1) >> digit != 0; ++digit)
+    for (const bool one : {false, true}) parts.push_back({digit, one});
+  std::vector<std::vector<bool>> told(parts.size());
+  const auto is_open = [&](std::size_t k, std::size_t draw) { return draw < num_ranges || !all(told[k]); };
+  for (std::size_t draw = 0; draw < most_draws; ++draw) {
+    if (draw >= num_ranges && std::ranges::all_of(told, all)) return false;
+    Probe probe(value, draw);
+    for (std::size_t k = 0; probe.was_run() && k < parts.size(); ++k)
+      if (is_open(k, draw) && probe.change(input, sites, parts[k]) && probe.depends(output, sites, parts[k], told[k]))
+        return true;
+  }
+  return !std::ranges::all_of(told, all);
+}
 
 bool is_asked(const PairInfo& pair) {
   return !pair.shape.lumped && pair.shape.input_sites > 1 && pair.shape.output_sites > 1;
@@ -110,32 +138,14 @@ bool is_asked(const PairInfo& pair) {
 }  // namespace
 
 void find_coupled_sites(const GraphCall& value, std::vector<PlacedPair>& pairs) {
+  const auto place_of = [](const std::vector<std::size_t>& among, std::size_t number) {
+    return static_cast<std::size_t>(std::ranges::find(among, number) - among.begin());
+  };
   for (PlacedPair& placed : pairs) {
-    BlockShape& shape = placed.info.shape;
-    if (!is_asked(placed.info)) continue;
-    const auto place_of = [](const std::vector<std::size_t>& all, std::size_t number) {
-      return static_cast<std::size_t>(std::ranges::find(all, number) - all.begin());
-    };
-    const std::size_t input = place_of(value.inputs(), placed.info.input),
-                      output = place_of(value.outputs(), placed.info.output);
-    const std::int64_t sites = shape.input_sites;
-    std::vector<bool> told;
-    for (const Range range : ranges) {
-      Probe probe(value, range);
-      std::size_t number = 0;
-      for (int digit = 0; probe.was_run() && (sites - 1) >> digit != 0; ++digit)
-        for (const bool one : {false, true}) {
-          if (number == told.size()) told.push_back(false);
-          const Some some{digit, one};
-          const auto answer =
-              probe.change(input, sites, some) ? probe.look(output, sites, some) : Probe::Answer::cannot_tell;
-          shape.lumped = shape.lumped || answer == Probe::Answer::depends;
-          told[number] = told[number] || answer != Probe::Answer::cannot_tell;
-          ++number;
-        }
-      if (shape.lumped) break;
-    }
-    shape.lumped = shape.lumped || told.empty() || !std::ranges::all_of(told, [](bool each) { return each; });
+    PairInfo& pair = placed.info;
+    if (is_asked(pair))
+      pair.shape.lumped = couples_sites(value, place_of(value.inputs(), pair.input),
+                                        place_of(value.outputs(), pair.output), pair.shape.input_sites);
   }
 }
 

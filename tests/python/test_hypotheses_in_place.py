@@ -85,3 +85,26 @@ def test_bounds_are_of_what_was_given(
     assert (np.asarray(call.report["status"]) == 0).all()
     assert (np.asarray(call.outputs["stress"])[:, 0] > 60).all()
     assert not caplog.records
+
+
+@pytest.mark.parametrize("hypothesis", ["plane_stress", "shell"])
+def test_points_that_are_solved_have_products(hypothesis: str) -> None:
+    """The law alone needs more iterations than kernels that find free strains, too."""
+    random, points = np.random.default_rng(0), 600
+    model = Model(examples.path("chaboche"), hypothesis=hypothesis)
+    inputs = {v.name: np.zeros((points, *v.point_shape)) for v in model.inputs}
+    size = 10.0 ** random.uniform(-2, -0.5, (points, 1))
+    inputs["strain"] = random.standard_normal(inputs["strain"].shape) * size
+    inputs["t"] = 10.0 ** random.uniform(-3, 2, points)
+    ones = np.ones(inputs["strain"].shape)
+    blocks = model.bind(inputs, derivatives={"stress": {"strain": True}}, report=True)
+    products = model.bind(inputs, tangents={"strain": ones}, jvps={"stress": True}, report=True)
+    blocks.run(), products.run()
+    status = np.asarray(blocks.report["status"])
+    np.testing.assert_array_equal(products.report["status"], status)
+    good = status == 0
+    assert good.sum() > points / 2
+    expected = np.asarray(blocks.derivatives["stress"]["strain"])[good].sum(axis=2)
+    scale = np.abs(expected).max(axis=1)
+    error = np.abs(products.jvps["stress"][good] - expected).max(axis=1)
+    np.testing.assert_array_less(error, 1e-6 * scale)
