@@ -68,7 +68,7 @@ def search(problem: Any, start: Array, method: str, options: Mapping[str, Any]) 
         for _ in range(_ROUNDS):
             found = _once(problem, place, method, options)
             place, before = np.asarray(found.x, float), problem.scatter
-            if not problem.finds_scatter:
+            if not problem.finds_scatter or _is_ended(found):
                 break
             problem.scatter = problem.scatter_at(place)
             if abs(problem.scatter / before - 1) < _SETTLED:
@@ -119,7 +119,7 @@ def least_squares(
     from scipy import optimize
 
     place = np.array(start, float)
-    columns, free = np.zeros(len(place), bool), np.ones(len(place), bool)
+    columns, free, spent = np.zeros(len(place), bool), np.ones(len(place), bool), 0
     found = optimize.OptimizeResult(
         x=place, message="no parameter changes any residual", success=True
     )
@@ -131,7 +131,9 @@ def least_squares(
             full[columns] = part
             return full
 
-        own = dict(options)
+        own = {**options, **_left(options, spent)}
+        if callback := own.get("callback"):
+            own["callback"] = _with_all(callback, whole)
         if not isinstance(scale := own.get("x_scale"), str | None):
             own["x_scale"] = np.broadcast_to(scale, columns.shape)[columns]
         found = optimize.least_squares(
@@ -142,8 +144,34 @@ def least_squares(
             **own,
         )
         place = found.x = whole(found.x)
+        spent += found.nfev
+        if _is_ended(found) or spent >= (options.get("max_nfev") or np.inf):
+            break
         free = np.minimum(place - low, high - place) > _AT_BOUND * np.maximum(np.abs(place), 1.0)
     return found
+
+
+def _is_ended(found: Any) -> bool:
+    """Tell whether a callback, or the most evaluations, ended a search."""
+    return not found.success and found.status in (-2, 0, 99)
+
+
+def _left(options: Mapping[str, Any], spent: int) -> dict[str, Any]:
+    most = options.get("max_nfev")
+    return {} if most is None else {"max_nfev": most - spent}
+
+
+def _with_all(callback: Callable[..., Any], whole: Callable[[Array], Array]) -> Callable[..., Any]:
+    """Return a callback of a search that moves some numbers, which is shown all of them."""
+
+    def by_result(intermediate_result: Any) -> Any:
+        x = whole(intermediate_result.x)
+        return callback(intermediate_result=type(intermediate_result)(intermediate_result, x=x))
+
+    # As scipy tells them apart.
+    if set(signature(callback).parameters) == {"intermediate_result"}:
+        return by_result
+    return lambda x: callback(whole(x))
 
 
 def _told_apart(jacobian: Array, first: NDArray[np.bool_]) -> NDArray[np.bool_]:

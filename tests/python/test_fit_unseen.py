@@ -149,3 +149,33 @@ def test_data_whose_scatter_is_not_known_see_nothing_for_sure(steel: Model) -> N
     assert found.deviations == {"E": pytest.approx(1e3), "yield_stress": np.inf}
     for name in given:
         assert profile(found, name, points=2).interval == (-np.inf, np.inf)
+
+
+def elastic_at_first(model: Model) -> Problem:
+    """The yield stress is not seen where the search begins."""
+    given = {"E": Parameter(2e4, 1e3, 5e5), "yield_stress": Parameter(140.0, 50.0, 400.0)}
+    return Problem(model, [pulled(model)], given)
+
+
+@pytest.mark.parametrize("most", [3, 6, 9])
+def test_the_most_evaluations_are_of_all_searches(steel: Model, most: int) -> None:
+    found = elastic_at_first(steel).solve(max_nfev=most, progress=False)
+    assert not found.success
+    assert found.evaluations <= most + 2  # where it begins, and what is told of its end
+
+
+def test_a_callback_sees_all_parameters_and_ends_the_fit(steel: Model) -> None:
+    seen: list[Any] = []
+
+    def look(x: Any) -> None:
+        seen.append(np.shape(x))
+        if len(seen) == 3:
+            raise StopIteration
+
+    def look_at_result(intermediate_result: Any) -> None:
+        look(intermediate_result.x)
+
+    for callback in (look, look_at_result):
+        seen.clear()
+        found = elastic_at_first(steel).solve(callback=callback, progress=False)
+        assert seen == [(2,)] * 3 and not found.success
