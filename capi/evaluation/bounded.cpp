@@ -5,7 +5,6 @@
 #include "capi/base/error.h"
 #include "capi/base/sort.h"
 #include "capi/evaluation/chunks.h"
-#include "capi/evaluation/others.h"
 #include "capi/evaluation/plan.h"
 #include "capi/evaluation/sums.h"
 
@@ -98,7 +97,13 @@ void Bounded::run(const Plan& plan, const Bindings& bindings, const Range& range
     return keep();
   }
   Vector<LeftOut> left_out;
-  for (const BoundsCheck::Bad& each : bad) left_out.push_back({each.point, each.is_of_step ? 0.5 : 1.0});
+  for (const BoundsCheck::Bad& each : bad) left_out.push_back({each.point, each.cut()});
+  run_without(left_out, plan, bindings, range, tally);
+  keep();
+}
+
+void run_without(const Vector<LeftOut>& left_out, const Plan& plan, const Bindings& bindings, const Range& range,
+                 Tally& tally) {
   const Model& model = plan.model();
   Bindings own = bindings;
   const Sums sums(model, bindings, range.begin, range.points);
@@ -112,7 +117,6 @@ void Bounded::run(const Plan& plan, const Bindings& bindings, const Range& range
     tally.add(evaluate_others(model, own, range.begin, range.begin + range.points, left_out, NEML2_OUT_OF_BOUNDS,
                               plan.options().miters(), evaluate));
   }
-  keep();
   if (!begin_sums(plan, bindings, range)) return;
   sums.write();
   end_sums(plan, range);

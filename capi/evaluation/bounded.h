@@ -2,6 +2,7 @@
 // are evaluated without them.
 #pragma once
 
+#include "capi/evaluation/others.h"
 #include "capi/evaluation/route_around.h"
 
 namespace neml2_capi::model {
@@ -17,6 +18,7 @@ class BoundsCheck {
   struct Bad {
     std::int64_t point;
     bool is_of_step;
+    double cut() const { return is_of_step ? 0.5 : 1.0; }
   };
   // Returns the points that fail, in their order, and adds what is exceeded. It allocates nothing if nothing is.
   Vector<Bad> find(const Bindings& bindings, const Range& range, Vector<Exceeded>& exceeded) const;
@@ -37,6 +39,10 @@ class BoundsCheck {
 bool has_bounds(const Model& model, const Options& options);
 // Tells whether points may fail for bounds.
 bool may_fail_for_bounds(const Model& model, const Options& options);
+
+// Evaluates a range without points that fail for bounds.
+void run_without(const Vector<LeftOut>& left_out, const Plan& plan, const Bindings& bindings, const Range& range,
+                 Tally& tally);
 
 // Throws NEML2_ERROR_UNSUPPORTED if points may fail for bounds: what is given lies on a device.
 void require_no_bounds(const Model& model, const Options& options);

@@ -59,7 +59,7 @@ void FreeSolve::look_at_bounds(std::size_t row, std::size_t count) {
   Vector<Exceeded> exceeded;
   const Range rows{static_cast<std::int64_t>(row), static_cast<std::int64_t>(count)};
   for (const BoundsCheck::Bad& bad : check.find(arrays.bindings(), rows, exceeded))
-    fail_for_bounds(points[taken_[static_cast<std::size_t>(bad.point)]], bad.is_of_step);
+    fail_for_bounds(points[taken_[static_cast<std::size_t>(bad.point)]], bad.cut());
   keep(exceeded, 0);
 }
 
@@ -81,14 +81,14 @@ void FreeSolve::look_within(std::size_t row, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     const auto status = *reinterpret_cast<const std::int32_t*>(within.report(NEML2_REPORT_STATUS, i));
     const auto cut = *reinterpret_cast<const double*>(within.report(NEML2_REPORT_SUGGESTED_CUT, i));
-    if (status == NEML2_OUT_OF_BOUNDS) fail_for_bounds(points[taken_[row + i]], cut < 1);
+    if (status == NEML2_OUT_OF_BOUNDS) fail_for_bounds(points[taken_[row + i]], cut);
   }
   keep(found.exceeded, row);
 }
 
-void FreeSolve::fail_for_bounds(FreeStrain& each, bool is_of_step) const {
+void FreeSolve::fail_for_bounds(FreeStrain& each, double cut) const {
   each.status = NEML2_OUT_OF_BOUNDS;
-  each.cut = is_of_step ? 0.5 : 1.0;
+  each.cut = cut;
 }
 
 // Keeps what is exceeded, counted from a row on.

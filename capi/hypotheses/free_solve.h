@@ -58,7 +58,7 @@ class FreeSolve {
  private:
   void make_iterates() const;
   void look_within(std::size_t row, std::size_t count);
-  void fail_for_bounds(FreeStrain& each, bool is_of_step) const;
+  void fail_for_bounds(FreeStrain& each, double cut) const;
   void keep(Vector<Exceeded>& exceeded, std::size_t row);
   void report(const FreeStrain& each) const;
 

@@ -1,9 +1,12 @@
 #include "capi/hypotheses/under_hypothesis.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "capi/base/error.h"
+#include "capi/evaluation/bounded.h"
 #include "capi/evaluation/chunks.h"
 #include "capi/evaluation/lanes.h"
 #include "capi/evaluation/plan.h"
@@ -97,6 +100,31 @@ bool UnderHypothesis::are_whole(const Model& boundary, const Bindings& bindings)
   return !begins_alone || !moves_with(static_cast<std::size_t>(reduction_->free_before()));
 }
 
+// Free strains, which are not known yet, are NaN, which is beyond no bound. A view leaves it to its law to look.
+Vector<LeftOut> UnderHypothesis::beyond_as_given(const Plan& plan, const Bindings& bindings, const Range& range,
+                                                 Vector<Exceeded>& exceeded) const {
+  const BoundsCheck check(law_->model(), plan.options());
+  Vector<LeftOut> found;
+  if (!check.is_needed() || !may_fail_for_bounds(law_->model(), plan.options())) return found;
+  LawMemory memory;
+  LawArrays arrays(*law_, *reduction_, bindings, range, memory);
+  Vector<std::int64_t> points(static_cast<std::size_t>(range.points));
+  std::iota(points.begin(), points.end(), range.begin);
+  arrays.take(points);
+  const std::size_t free = reduction_->hypothesis().free.size();
+  const Vector<double> unknown(points.size() * free, NAN);
+  arrays.give(Part::input, reduction_->strain(), free == 0 ? nullptr : &unknown);
+  Vector<Exceeded> all;
+  for (const BoundsCheck::Bad& bad : check.find(arrays.bindings(), {0, range.points}, all))
+    found.push_back({range.begin + bad.point, bad.cut()});
+  for (Exceeded& each : all) {
+    if (!each.fails) continue;  // others are told of what is found
+    each.point += range.begin;
+    exceeded.push_back(each);
+  }
+  return found;
+}
+
 bool UnderHypothesis::tell_of_themselves(const Bindings& bindings, std::size_t one, std::size_t other) {
   bool move = false, one_by_itself = false, other_by_itself = false;
   for (const Slope& slope : bindings.slopes) {
@@ -125,6 +153,12 @@ std::int64_t UnderHypothesis::end_of_range(const Options& options, const Binding
 
 void UnderHypothesis::run(const Plan& plan, const Bindings& bindings, const Range& range, Workspace& workspace,
                           Tally& tally) const {
+  Vector<Exceeded> exceeded;
+  if (const Vector<LeftOut> beyond = beyond_as_given(plan, bindings, range, exceeded); !beyond.empty()) {
+    run_without(beyond, plan, bindings, range, tally);
+    for (const Exceeded& each : exceeded) model::add(tally.exceeded, each);
+    return;
+  }
   if (!workspace.kept) workspace.kept = std::make_unique<LawMemory>();
   LawMemory& memory = static_cast<LawMemory&>(*workspace.kept);
   const auto solved = [&](const Bindings& arrays) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "capi/evaluation/others.h"
 #include "capi/evaluation/routes.h"
 #include "capi/hypotheses/reduction.h"
 #include "capi/kernels/engine.h"
@@ -31,6 +32,9 @@ class UnderHypothesis final : public Route {
 
   bool are_whole(const Model& boundary, const Bindings& bindings) const;
   static bool tell_of_themselves(const Bindings& bindings, std::size_t one, std::size_t other);
+  // Returns the points that fail for bounds of what is given, whatever is found.
+  Vector<LeftOut> beyond_as_given(const Plan& plan, const Bindings& bindings, const Range& range,
+                                  Vector<Exceeded>& exceeded) const;
 
   std::shared_ptr<const Routes> law_;
   std::unique_ptr<const Reduction> reduction_;

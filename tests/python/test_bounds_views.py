@@ -45,6 +45,30 @@ def test_points_fail_for_bounds_in_material_axes(path: Path, hypothesis: str) ->
     assert model.evaluate(inputs, {"E": -1.0})[1]["status"].tolist() == [OUT] * 3
 
 
+@pytest.mark.parametrize("kernels", ["auto", "off"])
+@pytest.mark.parametrize("hypothesis", ["plane_stress", "uniaxial", "shell", "plane_strain"])
+def test_points_are_beyond_as_given_and_not_evaluated(
+    tmp_path: Path, hypothesis: str, kernels: str
+) -> None:
+    """So far beyond that no free strain would be found, or for a parameter that has none."""
+    law = examples.path("isotropic_hardening")
+    strain = ([-0.01] * 3 + [None] * 3, [0.01] * 3 + [None] * 3)
+    law = bounded(tmp_path, law, {"strain": strain, "E": (0, None)}, {"E": (0, None)})
+    model = Model(law, hypothesis=hypothesis)
+    model.options.update({"bounds": "fail", "kernels": kernels})
+    inputs = {v.name: np.zeros((4, *v.point_shape)) for v in model.inputs}
+    inputs["t"] += 1.0
+    inputs["strain"][:, 0] = 2e-3, 0.8, 1e-3, 1e-3
+    outputs, report = model.evaluate(inputs, {"E": np.array([2e5, 2e5, -1e5, 2e5])})
+    assert report["status"].tolist() == [0, OUT, OUT, 0]
+    assert report["iterations"][1:3].tolist() == [0, 0]
+    assert report["suggested_cut"].tolist() == [1.0, 0.5, 1.0, 1.0]
+    good = [0, 3]
+    alone = model.forward({name: value[good] for name, value in inputs.items()})
+    np.testing.assert_array_equal(outputs["stress"][good], alone["stress"])
+    assert np.isnan(outputs["stress"][1:3]).all()
+
+
 def test_a_strain_that_was_found_is_told(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Under uniaxial stress the second axis of the material is strained by -0.3 of the first."""
     model = Model(path, hypothesis="uniaxial", material_axes=True)
