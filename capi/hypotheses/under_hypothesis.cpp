@@ -103,9 +103,10 @@ bool UnderHypothesis::are_whole(const Model& boundary, const Bindings& bindings)
 // Free strains, which are not known yet, are NaN, which is beyond no bound. A view leaves it to its law to look.
 Vector<LeftOut> UnderHypothesis::beyond_as_given(const Plan& plan, const Bindings& bindings, const Range& range,
                                                  Vector<Exceeded>& exceeded) const {
-  const BoundsCheck check(law_->model(), plan.options());
   Vector<LeftOut> found;
-  if (!check.is_needed() || !may_fail_for_bounds(law_->model(), plan.options())) return found;
+  if (!may_fail_for_bounds(law_->model(), plan.options())) return found;
+  const BoundsCheck check(law_->model(), plan.options());
+  if (!check.is_needed()) return found;
   LawMemory memory;
   LawArrays arrays(*law_, *reduction_, bindings, range, memory);
   Vector<std::int64_t> points(static_cast<std::size_t>(range.points));

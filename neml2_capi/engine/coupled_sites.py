@@ -65,7 +65,7 @@ def _drawn(within: tuple[float, float], array: Array, random: np.random.Generato
 
 
 def _with_changes(array: Array, other: Array, changed: Array) -> Array:
-    """Values of which some sites of the first point are those of another array."""
+    """Return a copy; at some sites of the first point it has the values of another array."""
     made: Array = array.copy()
     made[0].reshape(len(changed), -1)[changed] = other[0].reshape(len(changed), -1)[changed]
     return made

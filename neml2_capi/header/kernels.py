@@ -77,7 +77,7 @@ def read_kernel(folder: Path, entry: Mapping[str, Any]) -> Kernel:
 
 
 def _places(text: str, outputs: Sequence[Mapping[str, Any]]) -> dict[int, tuple[int, ...]]:
-    """Where stored entries of sparse outputs belong; none of an output that is zero."""
+    """Return the places of stored entries, by sparse output; an output of zeros has none."""
     found = {int(number): places.split(",") for number, places in _SPARSE.findall(text)}
     return {n: tuple(int(p) for p in each[: _stored(outputs[n])] if p) for n, each in found.items()}
 

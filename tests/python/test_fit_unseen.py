@@ -1,4 +1,4 @@
-"""What a fit does with parameters that its data do not see: it leaves and names them."""
+"""A fit leaves parameters that its data do not see where they begin, and names them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def pulled(model: Model, rows: Any = slice(None), *, label: int = 20, **options:
 def test_a_parameter_that_is_not_seen_stays(
     steel: Model, method: str, rows: Any, starts: int
 ) -> None:
-    """Of one row E and the yield stress are not seen apart, either: steps lead anywhere."""
+    """One row does not tell E and the yield stress apart, either: steps lead anywhere."""
     tests = [pulled(steel, rows), pulled(steel, label=300, weight=0.0)]
     given = {"E": Parameter(19e4, log=True, per="T"), "yield_stress": Parameter(120.0)}
     found = Problem(steel, tests, given).solve(method, starts=starts, progress=False)

@@ -353,7 +353,8 @@ def test_a_law_without_numbers_at_zero_starts_elsewhere(browser: Any, tmp_path: 
 #: The name of a variable that a row of a table has to quote.
 WITH_COMMA = 'thrice, "so to speak"'
 
-PRODUCTS = """
+#: A law in C++ of one number, for statements that make out[0] of in[0].
+OF_ONE_NUMBER = """
 namespace law {
 struct inputs { double x; };
 using outputs = inputs;
@@ -361,13 +362,17 @@ using tangent = inputs;
 using parameters = inputs;
 inline void update_point(int, int, const double* in, const double*, bool, double* out, double*,
                          int* told, double*) {
+  STATEMENTS
+  told[0] = 0;
+}
+}
+"""
+
+PRODUCTS = """
   using whole = unsigned __int128;
   const whole x = static_cast<unsigned long long>(in[0]);
   const whole product = (x << 61 | x) * (x << 33 | 12345);
   out[0] = static_cast<unsigned>(product >> 40) ^ static_cast<unsigned>(product >> 90);
-  told[0] = 0;
-}
-}
 """
 
 
@@ -377,31 +382,21 @@ def test_large_integers_are_multiplied_without_a_library(browser: Any) -> None:
     for x in (1, 4294967295, 2**52 + 12345):
         whole = ((x << 61 | x) % 2**128) * (x << 33 | 12345) % 2**128
         expected = (whole >> 40) % 2**32 ^ (whole >> 90) % 2**32
-        assert evaluated(browser, PRODUCTS, x) == expected
+        assert evaluated(browser, OF_ONE_NUMBER.replace("STATEMENTS", PRODUCTS), x) == expected
 
 
 LARGE = """
-namespace law {
-struct inputs { double x; };
-using outputs = inputs;
-using tangent = inputs;
-using parameters = inputs;
-inline void update_point(int, int, const double* in, const double*, bool, double* out, double*,
-                         int* told, double*) {
   volatile double matrix[100000], right[1];
   for (int i = 0; i < 100000; ++i) matrix[i] = in[0];
   right[0] = matrix[99999];
   out[0] = matrix[0] + right[0];
-  told[0] = 0;
-}
-}
 """
 
 
 @in_browser
 def test_a_stack_has_room_for_the_arrays_of_a_large_law(browser: Any) -> None:
     """As the dense matrix of 206 unknowns, of 339 kB."""
-    assert evaluated(browser, LARGE, 2.5) == 5
+    assert evaluated(browser, OF_ONE_NUMBER.replace("STATEMENTS", LARGE), 2.5) == 5
 
 
 def evaluated(browser: Any, law: str, x: float) -> Any:
