@@ -29,10 +29,8 @@ void FreeSolve::add(std::int64_t p) {
   each.point = p;
   if (reduction.free_before() < 0) return;
   const Points& before = bindings.inputs[static_cast<std::size_t>(reduction.free_before())];
-  with_scalar(law.dtype(), [&]<class Scalar>(Scalar*) {
-    const auto* from = reinterpret_cast<const Scalar*>(point(before, p, sizeof(Scalar)));
-    for (std::size_t k = 0; k < free.size(); ++k) each.now[k] = static_cast<double>(from[k]);
-  });
+  const Numbers from(point(before, p, itemsize(law.dtype())), law.dtype());
+  for (std::size_t k = 0; k < free.size(); ++k) each.now[k] = from[k];
 }
 
 void FreeSolve::take(const Vector<std::size_t>& some) {

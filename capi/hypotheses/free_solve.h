@@ -7,6 +7,7 @@
 
 #include "capi/evaluation/bounded.h"
 #include "capi/hypotheses/law_arrays.h"
+#include "capi/tensor/numbers.h"
 
 namespace neml2_capi::model {
 

@@ -55,10 +55,8 @@ class InLanes {
     each.iterations = reported<std::int32_t>(NEML2_REPORT_ITERATIONS, p);
     each.norm = reported<double>(NEML2_REPORT_RESIDUAL_NORM, p);
     if (s_.free.empty()) return;
-    with_scalar(s_.law.dtype(), [&]<class Scalar>(Scalar*) {
-      const auto* found = reinterpret_cast<const Scalar*>(point(free(), p, sizeof(Scalar)));
-      for (std::size_t k = 0; k < s_.free.size(); ++k) each.now[k] = static_cast<double>(found[k]);
-    });
+    const Numbers found(point(free(), p, itemsize(s_.law.dtype())), s_.law.dtype());
+    for (std::size_t k = 0; k < s_.free.size(); ++k) each.now[k] = found[k];
   }
 
   // Looks at what the law was given in lanes.

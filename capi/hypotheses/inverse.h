@@ -6,18 +6,18 @@
 #include <utility>
 
 #include "capi/hypotheses/hypothesis.h"
+#include "capi/tensor/numbers.h"
 
 namespace neml2_capi::model {
 
 class Inverse {
  public:
   // Inverts the rows and columns `at` of a 6 x 6 matrix, by elimination with row pivoting.
-  template <class Scalar>
-  Inverse(const Scalar* matrix, const Components& at) : n_(at.size()) {
+  Inverse(const Numbers& matrix, const Components& at) : n_(at.size()) {
     double a[most][2 * most] = {};
     for (std::size_t i = 0; i < n_; ++i) {
       a[i][n_ + i] = 1;
-      for (std::size_t j = 0; j < n_; ++j) a[i][j] = static_cast<double>(matrix[at[i] * symmetric_size + at[j]]);
+      for (std::size_t j = 0; j < n_; ++j) a[i][j] = matrix[at[i] * symmetric_size + at[j]];
     }
     for (std::size_t k = 0; k < n_; ++k) {
       std::size_t pivot = k;

@@ -109,7 +109,7 @@ Tally LawArrays::evaluate(const Options& options) {
   return Plan(law_, options, Request(bindings)).evaluate(bindings, memory_.workspace);
 }
 
-const char* LawArrays::row(Part part, std::size_t index, std::size_t row) const {
+char* LawArrays::row(Part part, std::size_t index, std::size_t row) const {
   const Points& array = memory_.bindings.of(part)[index];
   return point(array, static_cast<std::int64_t>(row), itemsize(law_.model().variable(part, index).dtype));
 }

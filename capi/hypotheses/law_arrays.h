@@ -34,7 +34,7 @@ class LawArrays {
 
   // Tells whether a result was asked for.
   bool has(Part part, std::size_t index) const { return memory_.bindings.of(part)[index].data != nullptr; }
-  const char* row(Part part, std::size_t index, std::size_t row) const;
+  char* row(Part part, std::size_t index, std::size_t row) const;
   // Returns the report of a row; null if the caller does not want it. Status and iterations are there.
   const char* report(int kind, std::size_t row) const;
   // Returns the last iterates of failed points, by unknown, if the caller wants them.

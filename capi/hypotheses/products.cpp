@@ -6,8 +6,7 @@
 
 namespace neml2_capi::model {
 
-template <class Scalar>
-void Products<Scalar>::run() {
+void Products::run() {
   Vector<std::size_t> good;
   for (std::size_t i = 0; i < s_.points.size(); ++i)
     if (s_.points[i].status <= NEML2_NON_FINITE) good.push_back(i);
@@ -29,14 +28,12 @@ void Products<Scalar>::run() {
 
 // Evaluates the law at what was found. If kernels found free strains and unknowns together, the law alone may need more
 // iterations, or a rescue.
-template <class Scalar>
-void Products<Scalar>::evaluate() {
+void Products::evaluate() {
   s_.evaluate(s_.options.with_more_solves());
 }
 
 // Takes over what the law says of a row.
-template <class Scalar>
-bool Products<Scalar>::is_good(FreeStrain& each, std::size_t row) const {
+bool Products::is_good(FreeStrain& each, std::size_t row) const {
   const auto status = *reinterpret_cast<const std::int32_t*>(s_.arrays.report(NEML2_REPORT_STATUS, row));
   each.status = std::max(each.status, status);
   if (status <= NEML2_NON_FINITE) return true;
@@ -45,8 +42,7 @@ bool Products<Scalar>::is_good(FreeStrain& each, std::size_t row) const {
   return false;
 }
 
-template <class Scalar>
-void Products<Scalar>::ask() {
+void Products::ask() {
   for (std::size_t i = 0; i < s_.bindings.jvps.size(); ++i)
     if (s_.bindings.jvps[i].data)
       s_.arrays.ask(Part::jvp, i < s_.law.variables(Kind::output).size() ? i : s_.reduction.stress());
@@ -56,8 +52,7 @@ void Products<Scalar>::ask() {
         if (const std::optional<std::size_t> of = results_.of_adjoint(part, i)) s_.arrays.ask(part, *of);
 }
 
-template <class Scalar>
-void Products<Scalar>::give_directions(const Vector<double>* tangents, const Vector<double>* cotangents) {
+void Products::give_directions(const Vector<double>* tangents, const Vector<double>* cotangents) {
   if (s_.plan.request().jvps)
     for (std::size_t i = 0; i < s_.law.variables(Kind::input).size(); ++i)
       s_.arrays.give(Part::tangent, i, i == s_.reduction.strain() ? tangents : nullptr);
@@ -66,8 +61,7 @@ void Products<Scalar>::give_directions(const Vector<double>* tangents, const Vec
       s_.arrays.give(Part::cotangent, i, i == s_.reduction.stress() ? cotangents : nullptr);
 }
 
-template <class Scalar>
-Vector<std::size_t> Products<Scalar>::solve_directions(const Vector<std::size_t>& good) {
+Vector<std::size_t> Products::solve_directions(const Vector<std::size_t>& good) {
   tangents_.clear();
   cotangents_.clear();
   s_.take(good);
@@ -87,8 +81,7 @@ Vector<std::size_t> Products<Scalar>::solve_directions(const Vector<std::size_t>
   return left;
 }
 
-template <class Scalar>
-void Products<Scalar>::solve_directions(std::size_t row, FreeStrain& each) {
+void Products::solve_directions(std::size_t row, FreeStrain& each) {
   const Components& free = s_.free;
   const std::size_t n = free.size();
   const Inverse inverse(results_.of_law(Part::block, static_cast<std::size_t>(s_.reduction.tangent()), row), free);
@@ -100,20 +93,17 @@ void Products<Scalar>::solve_directions(std::size_t row, FreeStrain& each) {
   };
   double *const tangent = add_row(tangents_), *const cotangent = add_row(cotangents_);
   if (s_.plan.request().jvps) {
-    const Scalar* stress = results_.of_law(Part::jvp, s_.reduction.stress(), row);
+    const Numbers stress = results_.of_law(Part::jvp, s_.reduction.stress(), row);
     for (std::size_t a = 0; a < n; ++a)
-      for (std::size_t b = 0; b < n; ++b) tangent[a] -= entry(a, b) * static_cast<double>(stress[free[b]]);
+      for (std::size_t b = 0; b < n; ++b) tangent[a] -= entry(a, b) * stress[free[b]];
   }
   if (!s_.has_adjoints()) return;
-  const Scalar* strain = results_.of_law(Part::adjoint, s_.reduction.strain(), row);
-  const Scalar* own =
+  const Numbers strain = results_.of_law(Part::adjoint, s_.reduction.strain(), row);
+  const Numbers own =
       results_.outside(Part::cotangent, static_cast<std::size_t>(s_.reduction.free_output()), each.point);
   for (std::size_t a = 0; a < n; ++a)
     for (std::size_t b = 0; b < n; ++b)
-      cotangent[a] -= entry(b, a) * (static_cast<double>(strain[free[b]]) + (own ? static_cast<double>(own[b]) : 0.0));
+      cotangent[a] -= entry(b, a) * (strain[free[b]] + (own ? own[b] : 0.0));
 }
-
-template class Products<double>;
-template class Products<float>;
 
 }  // namespace neml2_capi::model

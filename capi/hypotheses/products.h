@@ -6,7 +6,6 @@
 
 namespace neml2_capi::model {
 
-template <class Scalar>
 class Products {
  public:
   // The solve must outlive it, and be at an end.
@@ -25,11 +24,8 @@ class Products {
   bool is_good(FreeStrain& each, std::size_t row) const;
 
   FreeSolve& s_;
-  const ResultsUnder<Scalar> results_;
+  const ResultsUnder results_;
   Vector<double> tangents_, cotangents_;  // by row
 };
-
-extern template class Products<double>;
-extern template class Products<float>;
 
 }  // namespace neml2_capi::model

@@ -11,19 +11,18 @@
 namespace neml2_capi::model {
 
 // `row` is the row of a point in the arrays of the law.
-template <class Scalar>
 class ResultsUnder {
  public:
   // The solve must outlive it.
   explicit ResultsUnder(const FreeSolve& solve) : s_(solve) {}
 
-  const Scalar* of_law(Part part, std::size_t index, std::size_t row) const {
-    return reinterpret_cast<const Scalar*>(s_.arrays.row(part, index, row));
+  Numbers of_law(Part part, std::size_t index, std::size_t row) const {
+    return {s_.arrays.row(part, index, row), s_.law.dtype()};
   }
-  // Returns the caller's array of a point; null if it is not bound.
-  Scalar* outside(Part part, std::size_t index, std::int64_t p) const {
+  // Returns the caller's array of a point; none if it is not bound.
+  Numbers outside(Part part, std::size_t index, std::int64_t p) const {
     const Points& array = s_.bindings.of(part)[index];
-    return array.data ? reinterpret_cast<Scalar*>(point(array, p, sizeof(Scalar))) : nullptr;
+    return array.data ? of_point(array, p) : Numbers();
   }
 
   // Calls f(position of its slope among those kept, derivative of the same output by the input that moves) for each that moves with the variable of a
@@ -55,6 +54,9 @@ class ResultsUnder {
     return s_.plan.model().variables(Kind::input)[slope.input].point_shape.product() *
            s_.plan.model().variables(slope.kind)[slope.variable].point_shape.product();
   }
+  Numbers of_point(const Points& array, std::int64_t p) const {
+    return {point(array, p, itemsize(s_.law.dtype())), s_.law.dtype()};
+  }
   void keep_slopes(std::int64_t p) const;
   // Hands a condensed derivative over, entry by entry.
   template <class Take>
@@ -63,8 +65,5 @@ class ResultsUnder {
 
   const FreeSolve& s_;
 };
-
-extern template class ResultsUnder<double>;
-extern template class ResultsUnder<float>;
 
 }  // namespace neml2_capi::model

@@ -19,8 +19,7 @@ namespace {
 // beside all strains; and when they go down no more, if they are below what the solve of the law leaves. A small
 // correction of a stiff law leaves large stresses: it counts only if no part of the last one made them less.
 constexpr double tight = 1e-10;
-template <class Scalar>
-constexpr double loose = sizeof(Scalar) == sizeof(double) ? 1e-7 : 1e-5;
+double loose(DType dtype) { return dtype == DType::float64 ? 1e-7 : 1e-5; }
 // A whole step makes the stresses that are to vanish less by a quarter at least, or half of it is taken.
 constexpr double decrease = 0.25;
 constexpr int most_cuts = 8;
@@ -28,10 +27,10 @@ constexpr int most_cuts = 8;
 // NaN is larger than any number.
 double larger(double one, double other) { return other <= one || one != one ? one : other; }
 
-template <class Scalar, class Positions>
-double greatest(const Scalar* values, const Positions& at) {
+template <class Positions>
+double greatest(const Numbers& values, const Positions& at) {
   double found = 0;
-  for (const std::int64_t c : at) found = larger(found, std::fabs(static_cast<double>(values[c])));
+  for (const std::int64_t c : at) found = larger(found, std::fabs(values[c]));
   return found;
 }
 
@@ -39,8 +38,7 @@ constexpr std::array<std::int64_t, symmetric_size> all = {0, 1, 2, 3, 4, 5};
 
 }  // namespace
 
-template <class Scalar>
-void Rounds<Scalar>::run(Vector<std::size_t> open) {
+void Rounds::run(Vector<std::size_t> open) {
   Vector<std::size_t> left;
   for (std::int64_t round = 0; !open.empty(); ++round) {
     interrupt::check();
@@ -53,8 +51,7 @@ void Rounds<Scalar>::run(Vector<std::size_t> open) {
 }
 
 // Evaluates the law with all that the caller wants of it, but products.
-template <class Scalar>
-void Rounds<Scalar>::evaluate(const Vector<std::size_t>& some) {
+void Rounds::evaluate(const Vector<std::size_t>& some) {
   s_.take(some);
   const auto ask = [&](Part part, std::int64_t i) {
     if (i >= 0) s_.arrays.ask(part, static_cast<std::size_t>(i));
@@ -82,8 +79,7 @@ void Rounds<Scalar>::evaluate(const Vector<std::size_t>& some) {
 }
 
 // Judges a point by the law's answer, and writes its results; else goes on to other free strains.
-template <class Scalar>
-bool Rounds<Scalar>::is_done(FreeStrain& each, std::size_t row, bool is_last) {
+bool Rounds::is_done(FreeStrain& each, std::size_t row, bool is_last) {
   const LawArrays& arrays = s_.arrays;
   each.status = *reinterpret_cast<const std::int32_t*>(arrays.report(NEML2_REPORT_STATUS, row));
   each.iterations += *reinterpret_cast<const std::int32_t*>(arrays.report(NEML2_REPORT_ITERATIONS, row));
@@ -101,22 +97,21 @@ bool Rounds<Scalar>::is_done(FreeStrain& each, std::size_t row, bool is_last) {
 }
 
 // Corrects the free strains, unless the stresses vanish or the point fails.
-template <class Scalar>
-bool Rounds<Scalar>::correct(FreeStrain& each, std::size_t row, bool is_last) {
-  const Scalar* stress = results_.of_law(Part::output, s_.reduction.stress(), row);
+bool Rounds::correct(FreeStrain& each, std::size_t row, bool is_last) {
+  const Numbers stress = results_.of_law(Part::output, s_.reduction.stress(), row);
   const Inverse inverse(results_.of_law(Part::block, static_cast<std::size_t>(s_.reduction.tangent()), row), s_.free);
   const double residual = greatest(stress, s_.free), stresses = greatest(stress, all),
                strains = greatest(results_.of_law(Part::input, s_.reduction.strain(), row), all);
   std::array<double, 5> step{};
   double correction = 0;
   for (std::size_t i = 0; i < s_.free.size(); ++i) {
-    for (std::size_t j = 0; j < s_.free.size(); ++j) step[i] -= inverse(i, j) * static_cast<double>(stress[s_.free[j]]);
+    for (std::size_t j = 0; j < s_.free.size(); ++j) step[i] -= inverse(i, j) * stress[s_.free[j]];
     correction = larger(correction, std::fabs(step[i]));
   }
   const auto vanish = [&](double tolerance) { return residual <= tolerance * stresses; };
   const auto is_corrected = [&](double tolerance) { return inverse.exists() && correction <= tolerance * strains; };
-  if (vanish(tight) || is_corrected(tight) || (residual >= 0.5 * each.residual && vanish(loose<Scalar>)) ||
-      (each.cuts == most_cuts && is_corrected(loose<Scalar>)))
+  if (vanish(tight) || is_corrected(tight) || (residual >= 0.5 * each.residual && vanish(loose(s_.law.dtype()))) ||
+      (each.cuts == most_cuts && is_corrected(loose(s_.law.dtype()))))
     return accept(each, row, &inverse);
   // Goes on if something beside the stress and its tangent is not finite.
   if (!std::isfinite(stresses) || (each.status == NEML2_NON_FINITE && !inverse.exists())) {
@@ -136,16 +131,14 @@ bool Rounds<Scalar>::correct(FreeStrain& each, std::size_t row, bool is_last) {
 }
 
 // Goes back by half of the last step; false if there is none, or it is too short.
-template <class Scalar>
-bool Rounds<Scalar>::cut_back(FreeStrain& each) const {
+bool Rounds::cut_back(FreeStrain& each) const {
   if (each.residual == INFINITY || each.cuts == most_cuts) return false;
   ++each.cuts;
   for (std::size_t k = 0; k < s_.free.size(); ++k) each.now[k] -= each.step[k] /= 2;
   return true;
 }
 
-template <class Scalar>
-bool Rounds<Scalar>::fail(FreeStrain& each, std::int32_t status, double residual) const {
+bool Rounds::fail(FreeStrain& each, std::int32_t status, double residual) const {
   each.status = status;
   each.norm = residual;
   each.cut = 0.5;
@@ -157,14 +150,12 @@ bool Rounds<Scalar>::fail(FreeStrain& each, std::int32_t status, double residual
 }
 
 // Writes the results of a point, if what the law was given is within bounds.
-template <class Scalar>
-bool Rounds<Scalar>::accept(FreeStrain& each, std::size_t row, const Inverse* inverse) const {
+bool Rounds::accept(FreeStrain& each, std::size_t row, const Inverse* inverse) const {
   s_.look_at_bounds(row, 1);
   return each.status == NEML2_OUT_OF_BOUNDS || write(each, row, inverse);
 }
 
-template <class Scalar>
-bool Rounds<Scalar>::write(FreeStrain& each, std::size_t row, const Inverse* inverse) const {
+bool Rounds::write(FreeStrain& each, std::size_t row, const Inverse* inverse) const {
   results_.write_outputs(Part::output, each.now.data(), each.point, row);
   results_.write_blocks(each.point, row, inverse);
   if (inverse && !inverse->exists() && (s_.plan.request().blocks || s_.plan.request().parameter_blocks))
@@ -172,16 +163,14 @@ bool Rounds<Scalar>::write(FreeStrain& each, std::size_t row, const Inverse* inv
   return true;
 }
 
-template <class Scalar>
-void Rounds<Scalar>::write_history(const FreeStrain& each, std::size_t row) const {
+void Rounds::write_history(const FreeStrain& each, std::size_t row) const {
   const Points& array = s_.bindings.report[NEML2_REPORT_RESIDUAL_HISTORY];
   if (array.data)
     std::memcpy(point(array, each.point, sizeof(double)), s_.arrays.report(NEML2_REPORT_RESIDUAL_HISTORY, row),
                 static_cast<std::size_t>(s_.options.miters()) * sizeof(double));
 }
 
-template <class Scalar>
-void Rounds<Scalar>::keep_iterates(const FreeStrain& each, std::size_t row) const {
+void Rounds::keep_iterates(const FreeStrain& each, std::size_t row) const {
   if (!s_.bindings.unknowns) return;
   const auto alone = s_.range.turns ? s_.range.turns->alone() : std::unique_lock<locks::FreedMutex>();
   for (std::size_t k = 0; k < s_.arrays.unknowns().size(); ++k) {
@@ -190,8 +179,5 @@ void Rounds<Scalar>::keep_iterates(const FreeStrain& each, std::size_t row) cons
     copy_row({s_.arrays.unknowns()[k]}, static_cast<std::int64_t>(row), iterates, each.point);
   }
 }
-
-template class Rounds<double>;
-template class Rounds<float>;
 
 }  // namespace neml2_capi::model

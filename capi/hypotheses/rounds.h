@@ -7,7 +7,6 @@
 
 namespace neml2_capi::model {
 
-template <class Scalar>
 class Rounds {
  public:
   // The solve must outlive it.
@@ -28,10 +27,7 @@ class Rounds {
   void keep_iterates(const FreeStrain& each, std::size_t row) const;
 
   FreeSolve& s_;
-  const ResultsUnder<Scalar> results_;
+  const ResultsUnder results_;
 };
-
-extern template class Rounds<double>;
-extern template class Rounds<float>;
 
 }  // namespace neml2_capi::model

@@ -19,7 +19,6 @@
 namespace neml2_capi::model {
 namespace {
 
-template <class Scalar>
 void solve_all(FreeSolve& solve, const kernels::Engine* lanes) {
   Vector<std::size_t> open;
   if (lanes) {
@@ -30,8 +29,8 @@ void solve_all(FreeSolve& solve, const kernels::Engine* lanes) {
       solve.add(solve.range.begin + i);
     }
   }
-  Rounds<Scalar>(solve).run(std::move(open));
-  if (solve.has_products()) Products<Scalar>(solve).run();
+  Rounds(solve).run(std::move(open));
+  if (solve.has_products()) Products(solve).run();
   solve.conclude();
 }
 
@@ -164,8 +163,7 @@ void UnderHypothesis::run(const Plan& plan, const Bindings& bindings, const Rang
   LawMemory& memory = static_cast<LawMemory&>(*workspace.kept);
   const auto solved = [&](const Bindings& arrays) {
     FreeSolve solve(plan, *law_, *reduction_, arrays, range, memory);
-    with_scalar(plan.model().dtype(),
-                [&]<class Scalar>(Scalar*) { solve_all<Scalar>(solve, lanes_for(plan, arrays)); });
+    solve_all(solve, lanes_for(plan, arrays));
     tally.add(std::move(solve.tally));
     return std::move(solve.points);
   };

@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "capi/tensor/rows.h"
+#include "capi/tensor/numbers.h"
 
 namespace neml2_capi::newton {
 namespace {
@@ -15,15 +15,19 @@ using Column = Vector<double>;
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
+Numbers numbers(const Tensor& tensor) { return {tensor.data_as<char>(), tensor.dtype()}; }
+
+bool is_single(const Tensor& tensor) { return tensor.dtype() == DType::float32; }
+
 // State of the points that both methods keep. A point is open until it has converged or was given up.
-template <class Scalar>
 class Batch {
  public:
   Batch(const Operator& a, const Operator& preconditioner, const Tensor& b, const LinearSettings& settings)
       : settings_(settings),
         points_(b.sizes()[0]),
         n_(b.sizes()[1]),
-        floor_(settings.whole_batch ? eps : std::numeric_limits<Scalar>::min()),
+        epsilon_(is_single(b) ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon()),
+        floor_(settings.whole_batch ? epsilon_ : is_single(b) ? std::numeric_limits<float>::min() : std::numeric_limits<double>::min()),
         b_(b.row_major()),
         x_(Tensor::zeros(b.dtype(), b.sizes())),
         outcome_{Vector<std::int32_t>(index(points_), 0), Vector<char>(index(points_), 0)},
@@ -35,20 +39,20 @@ class Batch {
   }
 
  protected:
-  static constexpr double eps = std::numeric_limits<Scalar>::epsilon();
-
   Tensor times_a(const Tensor& v) const { return a_(v).row_major(); }
   Tensor precondition(const Tensor& v) const { return preconditioner_ ? preconditioner_(v).row_major() : v; }
 
   Tensor vectors() const { return Tensor::empty(b_.dtype(), b_.sizes()); }
-  Scalar* row(const Tensor& v, std::int64_t p) const { return v.data_as<Scalar>() + p * n_; }
-
-  double dot(const Scalar* v, const Scalar* w) const {
+  Numbers row(const Tensor& v, std::int64_t p) const { return numbers(v).from(p * n_); }
+  void fill(const Numbers& row, double value) const {
+    for (std::int64_t i = 0; i < n_; ++i) row.set(i, value);
+  }
+  double dot(const Numbers& v, const Numbers& w) const {
     double sum = 0;
-    for (std::int64_t i = 0; i < n_; ++i) sum += static_cast<double>(v[i]) * static_cast<double>(w[i]);
+    for (std::int64_t i = 0; i < n_; ++i) sum += v[i] * w[i];
     return sum;
   }
-  double norm(const Scalar* v) const { return std::sqrt(dot(v, v)); }
+  double norm(const Numbers& v) const { return std::sqrt(dot(v, v)); }
 
   bool given_up(std::int64_t p) const { return given_up_[index(p)]; }
   bool open(std::int64_t p) const { return !outcome_.converged[index(p)] && !given_up(p); }
@@ -62,7 +66,7 @@ class Batch {
   void judge(std::int64_t p, double residual) {
     if (!std::isfinite(residual)) {
       given_up_[index(p)] = 1;
-      std::fill_n(row(x_, p), n_, std::numeric_limits<Scalar>::quiet_NaN());
+      fill(row(x_, p), NAN);
     } else if (residual < settings_.abs_tol || residual / scale_[index(p)] < settings_.rel_tol) {
       outcome_.converged[index(p)] = 1;
     }
@@ -70,6 +74,7 @@ class Batch {
 
   const LinearSettings& settings_;
   const std::int64_t points_, n_;
+  const double epsilon_;
   const double floor_;  // of denominators
   const Tensor b_;
   Tensor x_;
@@ -84,20 +89,15 @@ class Batch {
 
 // Restarted, with left preconditioning. A cycle builds an orthonormal basis V of the Krylov space by classical
 // Gram-Schmidt, done twice, and turns the Hessenberg matrix of A in it into a triangular R by Givens rotations.
-template <class Scalar>
-class Gmres : Batch<Scalar> {
-  using Base = Batch<Scalar>;
-  using Base::points_, Base::n_, Base::floor_, Base::b_, Base::x_, Base::outcome_, Base::settings_;
-  using Base::row, Base::dot, Base::norm, Base::open, Base::given_up, Base::judge;
-
+class Gmres : Batch {
  public:
-  using Base::Base;
+  using Batch::Batch;
 
   LinearOutcome run(Tensor& x) {
     const std::int64_t cycles = (settings_.max_its + settings_.restart - 1) / settings_.restart;
     for (std::int64_t cycle = 0; cycle < cycles; ++cycle) {
-      start(this->precondition(cycle == 0 ? b_ : residual()));
-      if (!this->any_open()) break;
+      start(precondition(cycle == 0 ? b_ : residual()));
+      if (!any_open()) break;
       for (std::int64_t j = 0; j < settings_.restart && any_unfinished(); ++j) extend(j);
       update();
     }
@@ -107,10 +107,9 @@ class Gmres : Batch<Scalar> {
 
  private:
   Tensor residual() const {
-    const Tensor ax = this->times_a(x_), out = this->vectors();
-    const Scalar* b = b_.template data_as<Scalar>();
-    const Scalar* product = ax.template data_as<Scalar>();
-    std::transform(b, b + points_ * n_, product, out.template data_as<Scalar>(), std::minus<>());
+    const Tensor ax = times_a(x_), out = vectors();
+    const Numbers b = numbers(b_), product = numbers(ax), difference = numbers(out);
+    for (std::int64_t i = 0; i < points_ * n_; ++i) difference.set(i, b[i] - product[i]);
     return out;
   }
 
@@ -121,7 +120,7 @@ class Gmres : Batch<Scalar> {
   }
 
   void start(const Tensor& z) {
-    v_ = {this->vectors()};
+    v_ = {vectors()};
     g_ = {Column(index(points_), 0.0)};
     r_.clear();
     cosine_.clear();
@@ -132,35 +131,35 @@ class Gmres : Batch<Scalar> {
       const double beta = norm(row(z, p));
       if (open(p)) judge(p, beta);
       growing_[index(p)] = settings_.whole_batch ? !given_up(p) : open(p);
-      Scalar* v = row(v_[0], p);
-      std::fill_n(v, n_, Scalar(0));
+      const Numbers v = row(v_[0], p);
+      fill(v, 0);
       if (!growing_[index(p)]) continue;
       g_[0][index(p)] = beta;
-      for (std::int64_t i = 0; i < n_; ++i) v[i] = static_cast<Scalar>(row(z, p)[i] / std::max(beta, floor_));
+      for (std::int64_t i = 0; i < n_; ++i) v.set(i, row(z, p)[i] / std::max(beta, floor_));
     }
   }
 
   // Adds a basis vector. It becomes zero for points that are done, so that products with it stay finite.
   void extend(std::int64_t j) {
-    v_.push_back(this->precondition(this->times_a(v_.back())).copy());
+    v_.push_back(precondition(times_a(v_.back())).copy());
     r_.emplace_back(index(points_ * (j + 1)), 0.0);
     for (auto* columns : {&cosine_, &sine_, &g_}) columns->emplace_back(index(points_), 0.0);
     for (std::int64_t p = 0; p < points_; ++p) {
       if (growing_[index(p)])
         extend(j, p);
       else
-        std::fill_n(row(v_.back(), p), n_, Scalar(0));
+        fill(row(v_.back(), p), 0);
     }
   }
 
   void extend(std::int64_t j, std::int64_t p) {
-    Scalar* w = row(v_.back(), p);
+    const Numbers w = row(v_.back(), p);
     double* h = &r_.back()[index(p * (j + 1))];
     // What is left of w below this is rounding error. NEML2 takes it for one more direction.
-    const double rounding = settings_.whole_batch ? -1.0 : 10 * Base::eps * norm(w);
+    const double rounding = settings_.whole_batch ? -1.0 : 10 * epsilon_ * norm(w);
     orthogonalise(w, h, j, p);
     const double next = norm(w);
-    for (std::int64_t i = 0; i < n_; ++i) w[i] = static_cast<Scalar>(w[i] / std::max(next, floor_));
+    for (std::int64_t i = 0; i < n_; ++i) w.set(i, w[i] / std::max(next, floor_));
     const double residual = rotate(h, next, j, p);
     const bool singular = h[j] <= rounding;  // A v is in the space already: no use of it, nor of the residual
     if (open(p)) {
@@ -172,14 +171,14 @@ class Gmres : Batch<Scalar> {
     growing_[index(p)] = (settings_.whole_batch ? !given_up(p) : open(p)) && !singular && next > rounding;
   }
 
-  void orthogonalise(Scalar* w, double* h, std::int64_t j, std::int64_t p) {
+  void orthogonalise(const Numbers& w, double* h, std::int64_t j, std::int64_t p) {
     for (int pass = 0; pass < 2; ++pass) {
       coefficients_.clear();
       for (std::int64_t i = 0; i <= j; ++i) coefficients_.push_back(dot(row(v_[index(i)], p), w));
       for (std::int64_t i = 0; i <= j; ++i) {
         const double c = coefficients_[index(i)];
-        const Scalar* v = row(v_[index(i)], p);
-        for (std::int64_t k = 0; k < n_; ++k) w[k] = static_cast<Scalar>(w[k] - c * v[k]);
+        const Numbers v = row(v_[index(i)], p);
+        for (std::int64_t k = 0; k < n_; ++k) w.set(k, w[k] - c * v[k]);
         h[i] += c;
       }
     }
@@ -214,11 +213,11 @@ class Gmres : Batch<Scalar> {
         for (std::int64_t k = i + 1; k < width; ++k) sum -= r(i, k, p) * coefficients_[index(k)];
         coefficients_[index(i)] = sum / (r(i, i, p) + floor_);
       }
-      Scalar* x = row(x_, p);
+      const Numbers x = row(x_, p);
       for (std::int64_t k = 0; k < n_; ++k) {
         double sum = 0;
         for (std::int64_t i = 0; i < width; ++i) sum += coefficients_[index(i)] * row(v_[index(i)], p)[k];
-        x[k] = static_cast<Scalar>(x[k] + sum);
+        x.set(k, x[k] + sum);
       }
     }
   }
@@ -234,21 +233,16 @@ class Gmres : Batch<Scalar> {
   Vector<double> coefficients_;
 };
 
-template <class Scalar>
-class BiCGStab : Batch<Scalar> {
-  using Base = Batch<Scalar>;
-  using Base::points_, Base::n_, Base::floor_, Base::b_, Base::x_, Base::outcome_, Base::settings_;
-  using Base::row, Base::dot, Base::norm, Base::open, Base::judge;
-
+class BiCGStab : Batch {
  public:
-  using Base::Base;
+  using Batch::Batch;
 
   LinearOutcome run(Tensor& x) {
     r_ = b_.copy();
     p_ = v_ = Tensor::zeros(b_.dtype(), b_.sizes());
     rho_ = alpha_ = omega_ = Column(index(points_), 1.0);
     for (std::int64_t p = 0; p < points_; ++p) judge(p, norm(row(r_, p)));
-    for (std::int64_t i = 0; i < settings_.max_its && this->any_open(); ++i) iterate();
+    for (std::int64_t i = 0; i < settings_.max_its && any_open(); ++i) iterate();
     x = x_;
     return std::move(outcome_);
   }
@@ -256,10 +250,10 @@ class BiCGStab : Batch<Scalar> {
  private:
   void iterate() {
     p_ = directions();
-    const Tensor p_hat = this->precondition(p_);
-    v_ = this->times_a(p_hat);
+    const Tensor p_hat = precondition(p_);
+    v_ = times_a(p_hat);
     const Tensor s = half_steps();
-    const Tensor s_hat = this->precondition(s), t = this->times_a(s_hat);
+    const Tensor s_hat = precondition(s), t = times_a(s_hat);
     for (std::int64_t p = 0; p < points_; ++p)
       if (open(p)) finish(p, row(p_hat, p), row(s, p), row(s_hat, p), row(t, p));
   }
@@ -272,7 +266,7 @@ class BiCGStab : Batch<Scalar> {
       const double before = std::exchange(rho, dot(row(b_, p), row(r_, p)));
       const double beta = (rho / away_from_zero(before)) * (alpha / away_from_zero(omega));
       for (std::int64_t i = 0; i < n_; ++i)
-        row(out, p)[i] = static_cast<Scalar>(row(r_, p)[i] + beta * (row(p_, p)[i] - omega * row(v_, p)[i]));
+        row(out, p).set(i, row(r_, p)[i] + beta * (row(p_, p)[i] - omega * row(v_, p)[i]));
     }
     return out;
   }
@@ -282,17 +276,17 @@ class BiCGStab : Batch<Scalar> {
     for (std::int64_t p = 0; p < points_; ++p) {
       if (!open(p)) continue;
       const double alpha = alpha_[index(p)] = rho_[index(p)] / away_from_zero(dot(row(b_, p), row(v_, p)));
-      for (std::int64_t i = 0; i < n_; ++i) row(out, p)[i] = static_cast<Scalar>(row(r_, p)[i] - alpha * row(v_, p)[i]);
+      for (std::int64_t i = 0; i < n_; ++i) row(out, p).set(i, row(r_, p)[i] - alpha * row(v_, p)[i]);
     }
     return out;
   }
 
-  void finish(std::int64_t p, const Scalar* p_hat, const Scalar* s, const Scalar* s_hat, const Scalar* t) {
+  void finish(std::int64_t p, const Numbers& p_hat, const Numbers& s, const Numbers& s_hat, const Numbers& t) {
     const double alpha = alpha_[index(p)];
     const double omega = omega_[index(p)] = dot(t, s) / std::max(dot(t, t), floor_);
     for (std::int64_t i = 0; i < n_; ++i) {
-      row(x_, p)[i] = static_cast<Scalar>(row(x_, p)[i] + alpha * p_hat[i] + omega * s_hat[i]);
-      row(r_, p)[i] = static_cast<Scalar>(s[i] - omega * t[i]);
+      row(x_, p).set(i, row(x_, p)[i] + alpha * p_hat[i] + omega * s_hat[i]);
+      row(r_, p).set(i, s[i] - omega * t[i]);
     }
     ++outcome_.iterations[index(p)];
     judge(p, norm(row(r_, p)));
@@ -308,23 +302,20 @@ class BiCGStab : Batch<Scalar> {
 
 LinearOutcome solve_linear(const Operator& a, const Operator& preconditioner, const Tensor& b, Tensor& x,
                            const LinearSettings& settings) {
-  return with_scalar(b.dtype(), [&]<class Scalar>(Scalar*) {
-    return settings.method == LinearSettings::Method::bicgstab ? BiCGStab<Scalar>(a, preconditioner, b, settings).run(x)
-                                                               : Gmres<Scalar>(a, preconditioner, b, settings).run(x);
-  });
+  return settings.method == LinearSettings::Method::bicgstab ? BiCGStab(a, preconditioner, b, settings).run(x)
+                                                             : Gmres(a, preconditioner, b, settings).run(x);
 }
 
 namespace {
 
 // Tells whether x with A x = `product` solves A x = b. Solvers may stop a little above their tolerances, if
 // round-off ends them.
-template <class Scalar>
-bool solves(const Scalar* product, const Scalar* b, std::int64_t n, const LinearSettings& settings) {
+bool solves(const Numbers& product, const Numbers& b, std::int64_t n, const LinearSettings& settings) {
   double residual = 0, size = 0;
   for (std::int64_t i = 0; i < n; ++i) {
-    const double difference = static_cast<double>(product[i]) - static_cast<double>(b[i]);
+    const double difference = product[i] - b[i];
     residual += difference * difference;
-    size += static_cast<double>(b[i]) * static_cast<double>(b[i]);
+    size += b[i] * b[i];
   }
   return std::sqrt(residual) <= 10.0 * settings.abs_tol + std::max(10.0 * settings.rel_tol, 1e-8) * std::sqrt(size);
 }
@@ -334,34 +325,28 @@ bool solves(const Scalar* product, const Scalar* b, std::int64_t n, const Linear
 Tensor solve_dense_columns(const Tensor& a, const Tensor& b, const LinearSettings& settings) {
   const std::int64_t rows = b.sizes()[0] * b.sizes()[1], n = b.sizes()[1], columns = b.sizes()[2];
   Tensor out = Tensor::empty(b.dtype(), b.sizes());
-  with_scalar(b.dtype(), [&]<class Scalar>(Scalar*) {
-    const Operator times_a = [&](const Tensor& v) {
-      Tensor product = Tensor::empty(v.dtype(), v.sizes());
-      for (std::int64_t row = 0; row < rows; ++row) {
-        const Scalar* coefficient = a.data_as<const Scalar>() + row * n;
-        const Scalar* x = v.data_as<const Scalar>() + row / n * n;
-        double sum = 0;
-        for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(coefficient[i]) * static_cast<double>(x[i]);
-        product.data_as<Scalar>()[row] = static_cast<Scalar>(sum);
-      }
-      return product;
-    };
-    for (std::int64_t j = 0; j < columns; ++j) {
-      Tensor column = Tensor::empty(b.dtype(), b.sizes().first(2)), x;
-      for (std::int64_t row = 0; row < rows; ++row)
-        column.data_as<Scalar>()[row] = b.data_as<const Scalar>()[row * columns + j];
-      solve_linear(times_a, {}, column, x, settings);
-      const Tensor product = times_a(x);
-      for (std::int64_t p = 0; p < b.sizes()[0]; ++p) {
-        const Scalar* solution = x.data_as<const Scalar>() + p * n;
-        const bool good =
-            solves(product.data_as<const Scalar>() + p * n, column.data_as<const Scalar>() + p * n, n, settings);
-        for (std::int64_t i = 0; i < n; ++i)
-          out.data_as<Scalar>()[(p * n + i) * columns + j] =
-              good ? solution[i] : std::numeric_limits<Scalar>::quiet_NaN();
-      }
+  const Numbers matrix = numbers(a), right = numbers(b), solutions = numbers(out);
+  const Operator times_a = [&](const Tensor& v) {
+    Tensor product = Tensor::empty(v.dtype(), v.sizes());
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const Numbers coefficient = matrix.from(row * n), x = numbers(v).from(row / n * n);
+      double sum = 0;
+      for (std::int64_t i = 0; i < n; ++i) sum += coefficient[i] * x[i];
+      numbers(product).set(row, sum);
     }
-  });
+    return product;
+  };
+  for (std::int64_t j = 0; j < columns; ++j) {
+    Tensor column = Tensor::empty(b.dtype(), b.sizes().first(2)), x;
+    for (std::int64_t row = 0; row < rows; ++row) numbers(column).set(row, right[row * columns + j]);
+    solve_linear(times_a, {}, column, x, settings);
+    const Tensor product = times_a(x);
+    for (std::int64_t p = 0; p < b.sizes()[0]; ++p) {
+      const Numbers solution = numbers(x).from(p * n);
+      const bool good = solves(numbers(product).from(p * n), numbers(column).from(p * n), n, settings);
+      for (std::int64_t i = 0; i < n; ++i) solutions.set((p * n + i) * columns + j, good ? solution[i] : NAN);
+    }
+  }
   return out;
 }
 

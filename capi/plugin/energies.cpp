@@ -16,7 +16,7 @@ Energies energies_of(const Material& m, const Workspace& end, const double* elas
     for (std::size_t j = 0; j < size; ++j) matrix[6 * i + j] = elastic[size * i + j];
   model::Components all(size);
   std::iota(all.begin(), all.end(), 0);
-  const model::Inverse compliance(matrix, all);
+  const model::Inverse compliance(Numbers(matrix), all);
   if (!compliance.exists())
     refuse(
         "the elastic operator has no inverse, so that energies cannot be integrated: take energies out of the "

@@ -12,11 +12,11 @@
 namespace neml2_capi::model {
 namespace {
 
-using Numbers = Vector<double>;
+using Values = Vector<double>;
 
 bool has_failed(std::int32_t status) { return status > NEML2_NON_FINITE; }
 
-void load(const Points& array, const Variable& variable, std::int64_t p, Numbers& to) {
+void load(const Points& array, const Variable& variable, std::int64_t p, Values& to) {
   const std::int64_t size = variable.point_shape.product();
   with_scalar(variable.dtype, [&]<class Scalar>(Scalar*) {
     const auto* from = reinterpret_cast<const Scalar*>(point(array, p, sizeof(Scalar)));
@@ -24,23 +24,23 @@ void load(const Points& array, const Variable& variable, std::int64_t p, Numbers
   });
 }
 
-void store(const Points& array, const Variable& variable, std::int64_t p, const Numbers& from) {
+void store(const Points& array, const Variable& variable, std::int64_t p, const Values& from) {
   with_scalar(variable.dtype, [&]<class Scalar>(Scalar*) {
     auto* to = reinterpret_cast<Scalar*>(point(array, p, sizeof(Scalar)));
     for (std::size_t i = 0; i < from.size(); ++i) to[i] = static_cast<Scalar>(from[i]);
   });
 }
 
-void add_to(Numbers& sum, const Numbers& more) {
+void add_to(Values& sum, const Values& more) {
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += more[i];
 }
 
 // Multiplies the values of each site, or rows of `width` of them, by the slope of an output or by its transpose.
-Numbers times(const Change::Slope& slope, const Numbers& values, bool transposed = false, std::size_t width = 1) {
+Values times(const Change::Slope& slope, const Values& values, bool transposed = false, std::size_t width = 1) {
   const std::size_t rows = transposed ? slope.columns : slope.rows, columns = transposed ? slope.rows : slope.columns,
                     by_row = transposed ? 1 : slope.columns, by_column = transposed ? slope.columns : 1,
                     sites = values.size() / (columns * width);
-  Numbers product(sites * rows * width);
+  Values product(sites * rows * width);
   for (std::size_t s = 0; s < sites; ++s)
     for (std::size_t i = 0; i < rows; ++i)
       for (std::size_t k = 0; k < columns; ++k)
@@ -50,8 +50,8 @@ Numbers times(const Change::Slope& slope, const Numbers& values, bool transposed
   return product;
 }
 
-Numbers transposed_block(const Numbers& block, std::size_t rows, std::size_t columns) {
-  Numbers turned(block.size());
+Values transposed_block(const Values& block, std::size_t rows, std::size_t columns) {
+  Values turned(block.size());
   const std::size_t sites = block.size() / (rows * columns);
   for (std::size_t s = 0; s < sites; ++s)
     for (std::size_t i = 0; i < rows; ++i)
@@ -229,7 +229,7 @@ void View::Evaluation::give_cotangents(std::int64_t p) {
     if (made.of_law < 0 || !is_bound(Part::cotangent, made.position)) continue;
     const std::size_t of = at(made.of_law);
     load(own_.cotangents[made.position], made.variable, p, memory_.numbers);
-    Numbers sum = times(point.of_law[m], memory_.numbers, true);
+    Values sum = times(point.of_law[m], memory_.numbers, true);
     bool is_first = true;
     for (std::size_t before = 0; before < m; ++before)
       if (change().made()[before].of_law == made.of_law && is_bound(Part::cotangent, change().made()[before].position))
@@ -297,9 +297,9 @@ void View::Evaluation::make(std::int64_t p) {
 
 // Makes all that is made of a point that failed NaN.
 void View::Evaluation::mark(std::int64_t) {
-  const auto fill = [](Numbers& numbers) { std::fill(numbers.begin(), numbers.end(), std::nan("")); };
+  const auto fill = [](Values& numbers) { std::fill(numbers.begin(), numbers.end(), std::nan("")); };
   Change::Point& point = memory_.point;
-  for (Numbers& made : point.made) fill(made);
+  for (Values& made : point.made) fill(made);
   for (auto* slopes : {&point.of_input, &point.of_law, &point.direct})
     for (Change::Slope& slope : *slopes) fill(slope.values);
 }
@@ -308,7 +308,7 @@ void View::Evaluation::make_blocks(Part part, std::int64_t p) {
   const Change::Point& point = memory_.point;
   const auto& rules = part == Part::block ? view_.by_inputs_ : view_.by_parameters_;
   const Kind kind = kind_of(part);
-  Numbers& block = memory_.numbers;
+  Values& block = memory_.numbers;
   for (std::size_t i = 0; i < rules.size(); ++i) {
     if (!own_.of(part)[i].data) continue;
     const Rule& rule = rules[i];
@@ -339,7 +339,7 @@ void View::Evaluation::make_products(std::int64_t p) {
   for (std::size_t m = 0; m < wanted_.size(); ++m) {
     const Change::Made& made = change().made()[m];
     if (!is_bound(Part::jvp, made.position)) continue;
-    Numbers sum(static_cast<std::size_t>(made.variable.point_shape.product()));
+    Values sum(static_cast<std::size_t>(made.variable.point_shape.product()));
     if (made.of_law >= 0 && law_.jvps[at(made.of_law)].data) {
       load(law_.jvps[at(made.of_law)], variables[at(made.of_law)], p, memory_.numbers);
       sum = times(point.of_law[m], memory_.numbers);
@@ -356,7 +356,7 @@ void View::Evaluation::make_products(std::int64_t p) {
   for (std::size_t k = 0; k < change().taken().size(); ++k) {
     const Change::Taken& taken = change().taken()[k];
     if (!is_bound(Part::adjoint, taken.position)) continue;
-    Numbers sum(static_cast<std::size_t>(taken.variable.point_shape.product()));
+    Values sum(static_cast<std::size_t>(taken.variable.point_shape.product()));
     if (law_.adjoints[taken.position].data) {
       load(law_.adjoints[taken.position], law().variables(Kind::input)[taken.position], p, memory_.numbers);
       sum = times(point.of_input[k], memory_.numbers, true);
@@ -374,7 +374,7 @@ void View::Evaluation::make_products(std::int64_t p) {
 }
 
 // Writes a result, if it is bound, and notes the first that is not finite.
-void View::Evaluation::write(Part part, std::size_t index, const Numbers& values, std::int64_t p) {
+void View::Evaluation::write(Part part, std::size_t index, const Values& values, std::int64_t p) {
   const Points& array = own_.of(part)[index];
   if (!array.data) return;
   store(array, view_.model_->variable(part, index), p, values);
