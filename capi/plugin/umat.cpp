@@ -168,6 +168,11 @@ void stand_still(const Arguments& a, const Material& m, const Convention& c, Wor
   refuse("the point failed, and so did one at rest, whose tangent the host needs. Check the state and the constants.");
 }
 
+// Asks for a smaller step, unless an even smaller one is asked for. What no host passes, NaN among it, gives way.
+void ask_for(double cut, double* pnewdt) {
+  if (!(*pnewdt > 0 && *pnewdt <= cut)) *pnewdt = cut;
+}
+
 // The increment is tried again with a smaller step; STRESS and STATEV are as they were.
 void give_up(const Arguments& a, const Material& m, const Host& host, const Convention& tensors, Workspace& w) {
   constexpr double halve = 0.5;
@@ -178,8 +183,7 @@ void give_up(const Arguments& a, const Material& m, const Host& host, const Conv
             : w.status[0] > NEML2_NON_FINITE   ? "did not converge"
                                                : "has results that are not finite") +
            ", and " + host.name + " cannot be asked for a smaller step: reduce the load step. " + last_words());
-  const double cut = w.cut[0] < 1 ? w.cut[0] : halve;
-  if (!(*a.pnewdt > 0 && *a.pnewdt <= cut)) *a.pnewdt = cut;  // nor NaN
+  ask_for(w.cut[0] < 1 ? w.cut[0] : halve, a.pnewdt);
   if (!host.ignores_failures) stand_still(a, m, tensors, w);
 }
 
@@ -218,8 +222,7 @@ void evaluate_large(const Arguments& a, const Material& m) {
   require_numbers(now, "DFGRD1");
   if (!LargeStrain::reason_against(now).empty()) {
     constexpr double halve = 0.5;
-    *a.pnewdt = std::min(*a.pnewdt, halve);
-    return;
+    return ask_for(halve, a.pnewdt);
   }
   const LargeStrain of(measure_of(m.mapping), before, now);
   Six given;
@@ -243,8 +246,7 @@ void evaluate_large(const Arguments& a, const Material& m) {
   law.nshr = shears;
   law.ntens = six;
   evaluate(law, m);
-  *a.pnewdt = std::min(*a.pnewdt, pnewdt);
-  if (pnewdt < 1) return;
+  if (pnewdt < 1) return ask_for(pnewdt, a.pnewdt);
   Six of_law;
   Dense<6, 6> stiffness;
   to_model(c, c.stress, stress, six, 1, of_law.data());

@@ -238,9 +238,10 @@ def umat(
     *,
     dstran: Array | None = None,
     props: Array = PROPS,
+    asked: float = 1.0,
 ) -> tuple[Array, float]:
-    """A step of 1 s, in place. DDSDDE and PNEWDT."""
-    zeros, dtime, pnewdt = np.zeros(9), np.ones(1), np.ones(1)
+    """A step of 1 s, in place. DDSDDE, and PNEWDT, which was `asked`."""
+    zeros, dtime, pnewdt = np.zeros(9), np.ones(1), np.array([asked])
     ddsdde = np.zeros((6, 6), order="F")
     drot, dfgrd0, dfgrd1 = (np.asfortranarray(each) for each in (turn, before, now))
     ndi, nshr, ntens, nstatv, nprops = (
@@ -280,11 +281,23 @@ def test_umat_gets_cauchys_stress_and_the_tangent_of_jaumann(steel: Path) -> Non
         np.testing.assert_allclose(ddsdde, expected, rtol=0, atol=1e-7 * abs(expected).max())
 
 
-def test_umat_asks_for_a_smaller_step_if_a_point_is_turned_inside_out(steel: Path) -> None:
-    stress, statev = np.full(6, 7.0), np.zeros(13)
-    _, pnewdt = umat(steel, np.eye(3), np.diag([-1.0, 1, 1]), stress, statev, np.eye(3), 0.0)
-    assert pnewdt == 0.5
+@pytest.mark.parametrize("asked, wanted", [(1.0, 0.5), (1e36, 0.5), (0.1, 0.1)])
+def test_umat_asks_for_a_smaller_step_if_a_point_is_turned_inside_out(
+    steel: Path, asked: float, wanted: float
+) -> None:
+    stress, statev, unit = np.full(6, 7.0), np.zeros(13), np.eye(3)
+    inside_out = np.diag([-1.0, 1, 1])
+    _, pnewdt = umat(steel, unit, inside_out, stress, statev, unit, 0.0, asked=asked)
+    assert pnewdt == wanted
     np.testing.assert_array_equal(stress, np.full(6, 7.0))
+
+
+@pytest.mark.parametrize("asked", [0.7, 1.5, 1e36])
+def test_umat_leaves_pnewdt_as_it_is_if_a_point_is_solved(steel: Path, asked: float) -> None:
+    """It was 1 after each point, more than which no host would make of it."""
+    stress, statev, unit = np.zeros(6), np.zeros(13), np.eye(3)
+    _, pnewdt = umat(steel, unit, PATH[1], stress, statev, unit, 0.0, asked=asked)
+    assert pnewdt == asked and stress.any()
 
 
 @pytest.mark.parametrize("name", ["dfgrd0", "dfgrd1"])
