@@ -72,7 +72,14 @@ class Queue {
                       join("The queue was full, and the ", lost, " oldest records of '", channel_names[channel],
                            "' were forgotten. Take records more often, or set a lower level.")};
     if (records_.empty()) return std::nullopt;
-    return pop();
+    return pop(records_.begin());
+  }
+
+  std::optional<Record> take_own() {
+    const std::lock_guard lock(mutex_);
+    const auto own = std::ranges::find(records_, std::this_thread::get_id(), &Record::thread);
+    if (own == records_.end()) return std::nullopt;
+    return pop(own);
   }
 
   std::int64_t count() {
@@ -98,12 +105,12 @@ class Queue {
     if (record.message.size() >= NEML2_LOG_LENGTH) record.message.resize(NEML2_LOG_LENGTH - 1);
     records_.push_back(std::move(record));
     bytes_ += size_of(records_.back());
-    while (bytes_ > most_bytes) ++forgotten_[static_cast<std::size_t>(pop().channel)];
+    while (bytes_ > most_bytes) ++forgotten_[static_cast<std::size_t>(pop(records_.begin()).channel)];
   }
 
-  Record pop() {
-    Record record = std::move(records_.front());
-    records_.pop_front();
+  Record pop(std::deque<Record>::iterator at) {
+    Record record = std::move(*at);
+    records_.erase(at);
     bytes_ -= size_of(record);
     return record;
   }
@@ -158,7 +165,7 @@ const locks::InChild forget_records([] {
 
 }  // namespace
 
-std::atomic<std::int32_t> detail::levels[num_channels] = {unread, unread, unread, unread, unread, unread};
+std::atomic<std::int32_t> detail::levels[] = {unread, unread, unread, unread, unread, unread, unread};
 
 const char* name_of(Channel channel) { return channel_names[static_cast<std::size_t>(channel)]; }
 
@@ -175,6 +182,8 @@ void set_level(Channel channel, Level level) { queue().set_level(channel, level)
 void put(Channel channel, Level level, std::string message) { queue().put({level, channel, std::move(message)}); }
 
 std::optional<Record> take() { return queue().take(); }
+
+std::optional<Record> take_own() { return queue().take_own(); }
 
 std::int64_t count() { return queue().count(); }
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "capi/base/error.h"
 
@@ -35,10 +36,13 @@ struct Record {
   Level level;
   Channel channel;
   std::string message;  // shorter than NEML2_LOG_LENGTH
+  std::thread::id thread = std::this_thread::get_id();
 };
 
 // Removes the oldest record and returns it. A warning comes first if records were forgotten.
 std::optional<Record> take();
+// Removes the oldest record of the calling thread and returns it.
+std::optional<Record> take_own();
 std::int64_t count();
 
 namespace detail {

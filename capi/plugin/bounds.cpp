@@ -2,8 +2,8 @@
 
 #include <atomic>
 #include <cstdio>
-#include <cstring>
 
+#include "capi/base/log.h"
 #include "capi/plugin/exported.h"
 #include "capi/plugin/fatal.h"
 #include "capi/plugin/point.h"
@@ -26,12 +26,10 @@ void apply_policy(const Material& material) {
 
 void tell_warnings(const Material& material, const char* remark) noexcept {
   if (!material.has_bounds && !material.has_capsules) return;
-  char message[NEML2_LOG_LENGTH], whole[NEML2_LOG_LENGTH + 64];
-  const char* channel = nullptr;
-  std::int32_t level = NEML2_LOG_SILENT;
-  while (neml2_log_next(&level, &channel, message, sizeof message, nullptr) == NEML2_OK && level != NEML2_LOG_SILENT)
-    if (std::strcmp(channel, "bounds") == 0 || (material.has_capsules && std::strcmp(channel, "model") == 0)) {
-      std::snprintf(whole, sizeof whole, "%s%s", message, remark);
+  char whole[NEML2_LOG_LENGTH + 64];
+  while (const auto record = log::take_own())  // other threads may evaluate other materials
+    if (record->channel == log::Channel::bounds || (material.has_capsules && record->channel == log::Channel::model)) {
+      std::snprintf(whole, sizeof whole, "%s%s", record->message.c_str(), remark);
       warn(material.mapping.material.c_str(), whole);
     }
 }
