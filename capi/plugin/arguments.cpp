@@ -18,24 +18,20 @@ void for_each(const std::vector<Variable>& variables, const Convention& conventi
   }
 }
 
-// A number of the host with the offset of its component, and a number of the model without.
-double plus(double number, const Variable& variable, std::size_t component) {
-  return variable.offset.empty() ? number : number + variable.offset[component];
-}
-double minus(double number, const Variable& variable, std::size_t component) {
-  return variable.offset.empty() ? number : number - variable.offset[component];
-}
-
 }  // namespace
 
 void states_to_model(const Material& m, const Convention& convention, const double* from, std::size_t stride,
                      const double* drot, double* to) {
   for_each(m.mapping.states, convention, m.mapping, [&](const Variable& state, std::size_t k, std::size_t first) {
     const std::size_t size = item_size(state.kind);
-    double item[9];
+    double item[9], offset[9];
     for (std::size_t i = 0; i < state.size; i += size) {
-      for (std::size_t j = 0; j < size; ++j) item[j] = plus(from[(first + i + j) * stride], state, i + j);
-      item_to_model(convention, state.kind, item, drot, to + m.places[k] + i);
+      double* const value = to + m.places[k] + i;
+      for (std::size_t j = 0; j < size; ++j) item[j] = from[(first + i + j) * stride];
+      item_to_model(convention, state.kind, item, drot, value);
+      if (state.offset.empty()) continue;
+      item_to_model(NUMBERS, state.kind, state.offset.data() + i, drot, offset);
+      for (std::size_t j = 0; j < size; ++j) value[j] += offset[j];
     }
   });
 }
@@ -44,10 +40,12 @@ void states_to_host(const Material& m, const Convention& convention, const doubl
                     double* to) {
   for_each(m.mapping.states, convention, m.mapping, [&](const Variable& state, std::size_t k, std::size_t first) {
     const std::size_t size = item_size(state.kind);
-    double item[9];
+    double value[9], item[9];
     for (std::size_t i = 0; i < state.size; i += size) {
-      item_to_host(convention, state.kind, from + m.places[k] + i, item);
-      for (std::size_t j = 0; j < size; ++j) to[(first + i + j) * stride] = minus(item[j], state, i + j);
+      std::copy_n(from + m.places[k] + i, size, value);
+      for (std::size_t j = 0; j < size && !state.offset.empty(); ++j) value[j] -= state.offset[i + j];
+      item_to_host(convention, state.kind, value, item);
+      for (std::size_t j = 0; j < size; ++j) to[(first + i + j) * stride] = item[j];
     }
   });
 }
@@ -55,7 +53,7 @@ void states_to_host(const Material& m, const Convention& convention, const doubl
 void fields_to_model(const Material& m, const Convention& convention, const double* from, std::size_t stride,
                      double* to) {
   for_each(m.mapping.fields, convention, m.mapping, [&](const Variable& field, std::size_t, std::size_t first) {
-    to[field.first] = plus(from[first * stride], field, 0);
+    to[field.first] = from[first * stride] + (field.offset.empty() ? 0 : field.offset.front());
   });
 }
 

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "capi/base/json_document.h"
+#include "capi/plugin/conventions.h"
 
 namespace neml2_capi::plugin {
 namespace {
@@ -15,6 +16,15 @@ Kind kind_of(const std::string& name) {
   return static_cast<Kind>(std::ranges::find(names, name) - std::begin(names));
 }
 
+// A mapping file has an offset as STATEV of UMAT has the variable, whatever the host.
+std::vector<double> offset_of(const Variable& variable, const std::vector<double>& in_file) {
+  std::vector<double> offset(in_file.size());
+  const std::size_t size = item_size(variable.kind);
+  for (std::size_t i = 0; i + size <= in_file.size(); i += size)
+    item_to_model(UMAT, variable.kind, in_file.data() + i, nullptr, offset.data() + i);
+  return offset;
+}
+
 // `place` is the key of their places in the array of the host, which are counted from 1.
 std::vector<Variable> variables(const Json& list, const char* place) {
   std::vector<Variable> found;
@@ -24,7 +34,7 @@ std::vector<Variable> variables(const Json& list, const char* place) {
     variable.size = size(item.at("size"));
     variable.first = size(item.at(place)) - 1;
     if (const auto kind = item.find("kind")) variable.kind = kind_of(kind->text());
-    if (const auto offset = item.find("offset")) variable.offset = offset->numbers();
+    if (const auto offset = item.find("offset")) variable.offset = offset_of(variable, offset->numbers());
     found.push_back(variable);
   }
   return found;

@@ -18,7 +18,7 @@ struct Variable {
   Kind kind = Kind::SCALAR;
   std::size_t first = 0;       // in STATEV, PROPS or PREDEF, counted from 0
   std::size_t size = 1;        // at one point
-  std::vector<double> offset;  // what is added to the numbers of the host; empty: nothing
+  std::vector<double> offset;  // what is added to what the host has, as NEML2 has it; empty: nothing
 };
 
 // An input that is the same at all points and times.

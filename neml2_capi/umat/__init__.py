@@ -123,8 +123,8 @@ def _layout(mapping: Mapping, stress_history: bool) -> Iterator[str]:
         if any(state.kind == "symmetric" for state in mapping.states):
             yield "!"
             yield "! The order is UMAT's; VUMAT and Kratos have 11, 22, 33, 12, 23, 13. An offset"
-            yield "! is in it, too. The value of a &field is in NEML2's order and Mandel notation:"
-            yield "! 11, 22, 33, 23, 13, 12, shears times sqrt(2)."
+            yield "! is in UMAT's for all. The value of a &field is in NEML2's order and Mandel"
+            yield "! notation: 11, 22, 33, 23, 13, 12, shears times sqrt(2)."
     if stress_history:
         yield "!"
         yield "! In plane strain Abaqus does not keep the stresses 13 and 23: the job ends if they"

@@ -179,7 +179,7 @@ class State(Slot):
     statev: int = _declared(_place, "where it begins in STATEV, counted from 1")
     offset: tuple[float, ...] = _declared(
         _values,
-        "the state is STATEV and this, in its order: its value where STATEV begins with zero",
+        "the state is STATEV and this, as UMAT has it: its value where STATEV begins with zero",
         default=(),
     )
 

@@ -84,9 +84,10 @@ class Point:
         dt: float = 1.0,
         null: tuple[str, ...] = (),
         external: Array | None = None,
+        hypothesis: str = "Tridimensional",
     ) -> Result:
         """Ask for what K[0] says; `null` names members of the view, and of "s0." and "s1."."""
-        integrate = ctypes.CDLL(str(self.library)).NEML2_Tridimensional
+        integrate = getattr(ctypes.CDLL(str(self.library)), f"NEML2_{hypothesis}")
         result = Result(
             0, self.forces.copy(), self.states.copy(), np.zeros((6, 6)), "", 1, -1, (0, 0)
         )
