@@ -122,7 +122,8 @@ void FreeSolve::conclude() {
     report(each);
     tally.add_one(each.status, each.point);
     if (!failed(each)) continue;
-    if (each.status != NEML2_OUT_OF_BOUNDS) tally.note({each.point, each.iterations, each.norm});
+    // A point without a residual was refused before any solve, and the reason says why.
+    if (each.status != NEML2_OUT_OF_BOUNDS && each.norm != 0) tally.note({each.point, each.iterations, each.norm});
     if (bindings.mark_failed) fill_with_nan(each);
   }
 }

@@ -131,6 +131,14 @@ std::string steps_of_zero(const Model& model, const Bindings& bindings, std::int
   return names;
 }
 
+NonFinite non_finite_given(const Model& model, const Bindings& bindings, std::int64_t point) {
+  Vector<std::int32_t> status = {NEML2_NOT_CONVERGED};
+  Marks marks(status, point);
+  for (const Part part : given_parts) marks.give(bindings.of(part), model.variables(kind_of(part)), part);
+  marks.judge_failed([](std::size_t) {});
+  return marks.first();
+}
+
 std::string message_of(const Model& model, const Bindings& bindings, const Tally& tally, std::int64_t points) {
   Tally::Remarks remarks;
   if (tally.failed_at_the_guess()) {

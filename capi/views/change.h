@@ -48,8 +48,13 @@ class Change {
   const std::vector<Taken>& taken() const { return taken_; }
   const std::vector<Made>& made() const { return made_; }
 
-  // Makes the inputs of the law of what is taken, and the slopes `of_input`. Returns why there are none, or nothing.
-  virtual std::string before(Point& point, bool with_slopes) const = 0;
+  // Why there are no inputs of the law; empty: there are. A smaller step may mend what is of the step.
+  struct Refusal {
+    std::string why;
+    bool is_of_step = false;
+  };
+  // Makes the inputs of the law of what is taken, and the slopes `of_input`; NaN of NaN, which it refuses, too.
+  virtual Refusal before(Point& point, bool with_slopes) const = 0;
   // Makes the outputs of what the law gave, and all slopes.
   virtual void after(Point& point, bool with_slopes) const = 0;
 

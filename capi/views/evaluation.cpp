@@ -7,58 +7,14 @@
 
 #include "capi/evaluation/gathered.h"
 #include "capi/evaluation/results.h"
+#include "capi/model/remark.h"
 #include "capi/tensor/rows.h"
+#include "capi/views/point_values.h"
 
 namespace neml2_capi::model {
 namespace {
 
-using Values = Vector<double>;
-
 bool has_failed(std::int32_t status) { return status > NEML2_NON_FINITE; }
-
-void load(const Points& array, const Variable& variable, std::int64_t p, Values& to) {
-  const std::int64_t size = variable.point_shape.product();
-  with_scalar(variable.dtype, [&]<class Scalar>(Scalar*) {
-    const auto* from = reinterpret_cast<const Scalar*>(point(array, p, sizeof(Scalar)));
-    to.assign(from, from + size);
-  });
-}
-
-void store(const Points& array, const Variable& variable, std::int64_t p, const Values& from) {
-  with_scalar(variable.dtype, [&]<class Scalar>(Scalar*) {
-    auto* to = reinterpret_cast<Scalar*>(point(array, p, sizeof(Scalar)));
-    for (std::size_t i = 0; i < from.size(); ++i) to[i] = static_cast<Scalar>(from[i]);
-  });
-}
-
-void add_to(Values& sum, const Values& more) {
-  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += more[i];
-}
-
-// Multiplies the values of each site, or rows of `width` of them, by the slope of an output or by its transpose.
-Values times(const Change::Slope& slope, const Values& values, bool transposed = false, std::size_t width = 1) {
-  const std::size_t rows = transposed ? slope.columns : slope.rows, columns = transposed ? slope.rows : slope.columns,
-                    by_row = transposed ? 1 : slope.columns, by_column = transposed ? slope.columns : 1,
-                    sites = values.size() / (columns * width);
-  Values product(sites * rows * width);
-  for (std::size_t s = 0; s < sites; ++s)
-    for (std::size_t i = 0; i < rows; ++i)
-      for (std::size_t k = 0; k < columns; ++k)
-        for (std::size_t j = 0; j < width; ++j)
-          product[(s * rows + i) * width + j] +=
-              slope.values[i * by_row + k * by_column] * values[(s * columns + k) * width + j];
-  return product;
-}
-
-Values transposed_block(const Values& block, std::size_t rows, std::size_t columns) {
-  Values turned(block.size());
-  const std::size_t sites = block.size() / (rows * columns);
-  for (std::size_t s = 0; s < sites; ++s)
-    for (std::size_t i = 0; i < rows; ++i)
-      for (std::size_t j = 0; j < columns; ++j)
-        turned[(s * columns + j) * rows + i] = block[(s * rows + i) * columns + j];
-  return turned;
-}
 
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
@@ -202,6 +158,13 @@ void View::Evaluation::load_taken(std::int64_t p) {
   }
 }
 
+// Gives the law inputs of NaN, by which the point is NEML2_NON_FINITE.
+void View::Evaluation::give_nan(std::int64_t p) {
+  for (Values& taken : memory_.point.taken) std::fill(taken.begin(), taken.end(), std::nan(""));
+  change().before(memory_.point, any_bound(own_.tangents));
+  give(p);
+}
+
 // Gives the law its inputs and their tangents.
 void View::Evaluation::give(std::int64_t p) {
   const auto& inputs = law().variables(Kind::input);
@@ -247,19 +210,27 @@ Tally View::Evaluation::run() {
   bind();
   Vector<LeftOut> bad;
   std::string reason;
+  NonFinite given;
   for (std::int64_t p = 0; p < own_.points; ++p) {
     load_taken(p);
-    std::string why = change().before(memory_.point, any_bound(own_.tangents));
-    if (why.empty()) {
+    const Change::Refusal refusal = change().before(memory_.point, any_bound(own_.tangents));
+    if (refusal.why.empty()) {
       give(p);
-      continue;
+    } else if (const NonFinite found = non_finite_given(*view_.model_, own_, p); found.point >= 0) {
+      if (lost_.empty()) given = found;
+      lost_.push_back(p);
+      give_nan(p);
+    } else {
+      const bool mends = refusal.is_of_step && steps_of_zero(*view_.model_, own_, p).empty();
+      if (bad.empty()) reason = join(refusal.why, " A smaller step ", mends ? "may" : "does not", " mend that.");
+      bad.push_back({p, mends ? 0.5 : 1.0});
     }
-    if (bad.empty()) reason = std::move(why);
-    bad.push_back({p, 0.5});
   }
   if (!bad.empty()) return without(bad, reason);
   memory_.workspace.forget();
   Tally tally = Plan(*view_.law_, options_, Request(law_)).evaluate(law_, memory_.workspace);
+  if (tally.non_finite.point == given.point) tally.non_finite = {};  // by the name of what the law does not have
+  tally.note(given);
   if (!anything_ && blocks_in_place_) return tally;
   for (std::int64_t p = 0; p < own_.points; ++p) make(p);
   if (non_finite_.point < 0) return tally;
@@ -285,7 +256,7 @@ void View::Evaluation::make(std::int64_t p) {
       point.law_outputs[m].assign(static_cast<std::size_t>(variable.point_shape.product()), 0.0);
   }
   change().after(point, slopes_);
-  if (failed) mark(p);
+  if (failed || std::ranges::binary_search(lost_, p)) mark(p);
   for (std::size_t m = 0; m < wanted_.size(); ++m) write(Part::output, change().made()[m].position, point.made[m], p);
   if (!slopes_) return;
   if (!blocks_in_place_) {
@@ -295,7 +266,7 @@ void View::Evaluation::make(std::int64_t p) {
   make_products(p);
 }
 
-// Makes all that is made of a point that failed NaN.
+// Makes all that is made of a point that failed, or is lost, NaN.
 void View::Evaluation::mark(std::int64_t) {
   const auto fill = [](Values& numbers) { std::fill(numbers.begin(), numbers.end(), std::nan("")); };
   Change::Point& point = memory_.point;
@@ -383,7 +354,7 @@ void View::Evaluation::write(Part part, std::size_t index, const Values& values,
   if (non_finite_.point < 0) non_finite_ = {p, {part, static_cast<std::int64_t>(index)}};
 }
 
-// Evaluates all points but those that have no inputs for the law, which have not converged: a smaller step may mend them.
+// Evaluates all points but those that have no inputs for the law, which have not converged.
 Tally View::Evaluation::without(const Vector<LeftOut>& bad, const std::string& reason) {
   Tally tally =
       evaluate_others(*view_.model_, own_, 0, own_.points, bad, NEML2_NOT_CONVERGED, options_.miters(),

@@ -40,6 +40,7 @@ class View::Evaluation {
 
   void load_taken(std::int64_t point);
   void give(std::int64_t point);
+  void give_nan(std::int64_t point);
   void give_cotangents(std::int64_t point);
   void make(std::int64_t point);
   void make_blocks(Part part, std::int64_t point);
@@ -56,6 +57,7 @@ class View::Evaluation {
   PointRows rows_;
   bool slopes_ = false, blocks_in_place_ = true, cotangents_ = false, anything_ = false;
   Vector<bool> wanted_;  // by made
+  Vector<std::int64_t> lost_;  // points that were given NaN or infinite numbers, and have no results
   NonFinite non_finite_;
 };
 

@@ -44,16 +44,16 @@ LargeStrain::LargeStrain(const Model& law, Measure measure, deformation::Stress 
   made_.push_back({outputs + 1, made, static_cast<std::int64_t>(to), 0});
 }
 
-std::string LargeStrain::before(Point& point, bool with_slopes) const {
+Change::Refusal LargeStrain::before(Point& point, bool with_slopes) const {
   const Matrix gradient = array_of<9>(point.taken[0]);
-  const double volume = deformation::determinant(gradient);
-  if (volume <= 0)
-    return join("the determinant of '", gradient_name, "' is ", log::scientific(volume),
-                "; expected one above 0, of a material that is not turned inside out. A smaller step may mend that.");
   const Deformation of(measure_, gradient);
   assign(point.law_inputs[0], of.strain(), 6);
   if (with_slopes) point.of_input[0].set(6, 9, of.strain_slope().data());
-  return {};
+  const double volume = deformation::determinant(gradient);
+  if (volume > 0) return {};
+  return {join("the determinant of '", gradient_name, "' is ", log::scientific(volume),
+               "; expected one above 0, of a material that is not turned inside out."),
+          true};
 }
 
 void LargeStrain::after(Point& point, bool with_slopes) const {

@@ -13,7 +13,7 @@ class LargeStrain final : public Change {
   LargeStrain(const Model& law, deformation::Measure measure, deformation::Stress stress, std::string_view strain_name,
               std::string_view stress_name);
 
-  std::string before(Point& point, bool with_slopes) const override;
+  Refusal before(Point& point, bool with_slopes) const override;
   void after(Point& point, bool with_slopes) const override;
 
  private:

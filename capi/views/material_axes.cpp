@@ -76,19 +76,19 @@ MaterialAxes::MaterialAxes(const Model& law) {
   taken_.push_back({inputs.size(), {axes_name, "R2", law.dtype(), {3, 3}, 0}});
 }
 
-std::string MaterialAxes::before(Point& point, bool with_slopes) const {
+Change::Refusal MaterialAxes::before(Point& point, bool with_slopes) const {
   const Matrix q = axes_of(point), square = deformation::multiply(q, deformation::transpose(q));
-  constexpr double most = 1e-6;
-  for (std::size_t i = 0; i < 9; ++i)
-    if (!(std::abs(square[i] - deformation::unit[i]) <= most) || deformation::determinant(q) < 0)
-      return join("'", axes_name,
-                  "' is no rotation: expected rows that are the unit vectors of the material's axes, at "
-                  "right angles to each other and right-handed. A smaller step does not mend that.");
   for (std::size_t k = 0; k < taken_kinds_.size(); ++k) {
     const Vector<double> turn = turn_of(taken_kinds_[k], q);
     apply(turn, point.taken[k], point.law_inputs[k]);
     if (with_slopes) set(point.of_input[k], turn);
   }
+  constexpr double most = 1e-6;
+  for (std::size_t i = 0; i < 9; ++i)
+    if (!(std::abs(square[i] - deformation::unit[i]) <= most) || deformation::determinant(q) < 0)
+      return {join("'", axes_name,
+                   "' is no rotation: expected rows that are the unit vectors of the material's axes, at "
+                   "right angles to each other and right-handed.")};
   return {};
 }
 

@@ -12,7 +12,7 @@ class MaterialAxes final : public Change {
   // Throws NEML2_ERROR_UNSUPPORTED for a law with a tensor that cannot be turned, or without any.
   explicit MaterialAxes(const Model& law);
 
-  std::string before(Point& point, bool with_slopes) const override;
+  Refusal before(Point& point, bool with_slopes) const override;
   void after(Point& point, bool with_slopes) const override;
 
   // How a site of a variable is turned.

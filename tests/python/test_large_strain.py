@@ -407,16 +407,3 @@ def test_a_crystal_in_turned_axes_is_the_turned_loading(artifacts: Artifacts) ->
     np.testing.assert_allclose(
         of_view["stress"]["deformation_rate"], there, rtol=0, atol=1e-9 * abs(there).max()
     )
-
-
-def test_axes_that_are_no_rotation_fail_their_point(artifacts: Artifacts) -> None:
-    model = Model(artifacts["elasticity"], material_axes=True)
-    axes = np.stack([np.eye(3), 2 * np.eye(3), np.diag([1.0, 1, -1])])
-    told = r"good results\. Of point \d+: 'material_axes' is no rotation"
-    with pytest.raises(ConvergenceError, match=told) as error:
-        model(strain=np.full((3, 6), 1e-3), material_axes=axes)
-    np.testing.assert_array_equal(
-        np.asarray(error.value.report["status"]) == 0, [True, False, False]
-    )
-    with pytest.raises(ConvergenceError, match="'material_axes' is no rotation"):
-        model(strain=np.full(6, 1e-3), material_axes=np.full((3, 3), np.nan))  # not the strain's
