@@ -256,14 +256,27 @@ def check(mapping: Mapping, model: Model) -> None:
             f"The output {name!r} is stored_energy and dissipated_energy: what is stored is not "
             "dissipated, so leave one out."
         )
-    taken: dict[int, str] = {}
-    for state in mapping.states:
-        for place in range(state.first, state.last + 1):
-            if place in taken:
+    _owners(mapping.states)
+    owners = _owners(mapping.parameters)
+    if gap := next((n for n in range(1, mapping.nprops) if n not in owners), None):
+        raise PluginError(
+            f"PROPS({gap}) is of no parameter, and counts for nothing, though hosts must give it: "
+            "let the places of parameters begin at 1, and follow one another."
+        )
+
+
+def _owners(slots: Iterable[Slot]) -> dict[int, str]:
+    """The variable of each place that is taken in an array of the host."""
+    owners: dict[int, str] = {}
+    for slot in slots:
+        for place in range(slot.first, slot.last + 1):
+            if place in owners:
                 raise PluginError(
-                    f"The states {taken[place]!r} and {state.name!r} share STATEV({place})."
+                    f"The {slot.group}s {owners[place]!r} and {slot.name!r} share "
+                    f"{slot.array}({place})."
                 )
-            taken[place] = state.name
+            owners[place] = slot.name
+    return owners
 
 
 def _require_type(key: str, variable: Variable, kind: str) -> None:

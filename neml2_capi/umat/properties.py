@@ -36,8 +36,8 @@ KINDS = {
 }
 _TURNS = "how DROT turns it: scalar, vector, symmetric or tensor"
 _SIZES = {"scalar": 1, "vector": 3, "symmetric": 6, "tensor": 9}
-#: The longest array of a host: an integer of Fortran counts it.
-_MOST = 2**31 - 1000
+#: The longest array of a point: 8 MB, which no host keeps at each.
+_MOST = 1_000_000
 
 
 class PluginError(Refusal, ValueError):
@@ -66,7 +66,7 @@ def _place(key: str, node: Node | None, variable: Variable) -> int:
         raise PluginError(f"{variable.name!r} needs a place, counted from 1: {key} = <a number>.")
     first = node.whole(f"the place of {variable.name!r}, counted from 1", 1)
     if first > _MOST:
-        raise node.refuse(f"{first} is beyond all arrays; expected at most {_MOST}")
+        raise node.refuse(f"{first} is beyond all arrays of a point; expected at most {_MOST}")
     return first
 
 

@@ -150,3 +150,23 @@ def test_an_output_is_one_energy(tmp_path: Path) -> None:
     energies = f"stored_energy = '{name}', dissipated_energy = '{name}'"
     with pytest.raises(PluginError, match=f"'{name}' is stored_energy and dissipated_energy"):
         remake(tmp_path, "stress = 'stress'", f"stress = 'stress', {energies}")
+
+
+_INPUTS = "  time = 't'  ! TIME(2) + DTIME\n  temperature = ''  ! none\n/\n"
+_FIELD = "/\n&field name = 't', predef = 1 /\n"
+PLACES = {
+    "shared": ("props = 2", "props = 1", r"parameters 'E' and 'yield_stress' share PROPS\(1\)"),
+    "gap": ("props = 2", "props = 3", r"PROPS\(2\) is of no parameter, and counts for nothing"),
+    "late": ("name = 'E', props = 1", "name = 'E', props = 3", r"PROPS\(1\) is of no parameter"),
+    "statev": ("statev = 8", "statev = 2000000000", "expected at most 1000000"),
+    "props": ("props = 2", "props = 1000001", "expected at most 1000000"),
+    "predef": (_INPUTS, _FIELD.replace("1", "999999999"), "expected at most 1000000"),
+}
+
+
+@pytest.mark.parametrize("old, new, message", PLACES.values(), ids=PLACES.keys())
+def test_a_place_that_is_no_variables_own_is_refused(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    with pytest.raises(PluginError, match=message):
+        remake(tmp_path, old, new)
