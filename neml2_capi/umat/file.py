@@ -21,6 +21,7 @@ from neml2_capi.umat.properties import (
     ENERGY_RULES,
     HOSTS,
     KEYS,
+    NOT_PASSED,
     SYMMETRIES,
     Constant,
     Field,
@@ -256,6 +257,7 @@ def check(mapping: Mapping, model: Model) -> None:
             f"The output {name!r} is stored_energy and dissipated_energy: what is stored is not "
             "dissipated, so leave one out."
         )
+    _require_passed(mapping, model)
     _owners(mapping.states)
     owners = _owners(mapping.parameters)
     if gap := next((n for n in range(1, mapping.nprops) if n not in owners), None):
@@ -277,6 +279,23 @@ def _owners(slots: Iterable[Slot]) -> dict[int, str]:
                 )
             owners[place] = slot.name
     return owners
+
+
+def _require_passed(mapping: Mapping, model: Model) -> None:
+    """Refuse what capi/plugin/umat.cpp would refuse in the first call of the host."""
+    constant = "give it a constant value in the mapping (&field, value)"
+    at_end = "use a law of the temperature at its end"
+    before = f"{mapping.temperature}~1"
+    inputs = [
+        ("temperature", mapping.temperature, "the temperature", constant),
+        ("temperature~1", before, "the temperature at the beginning of an increment", at_end),
+        *(("predef", field.name, "a predefined field", constant) for field in mapping.fields),
+    ]
+    for key, name, what, instead in inputs:
+        if key in NOT_PASSED.get(mapping.host, ()) and name in model.inputs.names:
+            raise PluginError(
+                f"The input {name!r} is {what}, which {mapping.host} does not pass: {instead}."
+            )
 
 
 def _require_type(key: str, variable: Variable, kind: str) -> None:

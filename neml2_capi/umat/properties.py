@@ -36,6 +36,11 @@ KINDS = {
 }
 _TURNS = "how DROT turns it: scalar, vector, symmetric or tensor"
 _SIZES = {"scalar": 1, "vector": 3, "symmetric": 6, "tensor": 9}
+#: Inputs that hosts do not pass, as capi/plugin/hosts.cpp has it.
+NOT_PASSED = {
+    "calculix": ("temperature~1", "predef"),
+    "kratos": ("temperature", "temperature~1", "predef"),
+}
 #: The longest array of a point: 8 MB, which no host keeps at each.
 _MOST = 1_000_000
 

@@ -170,3 +170,22 @@ def test_a_place_that_is_no_variables_own_is_refused(
 ) -> None:
     with pytest.raises(PluginError, match=message):
         remake(tmp_path, old, new)
+
+
+TEMPERATURE = "  temperature = 't'\n/\n"
+NOT_PASSED = [
+    ("calculix", _FIELD, "'t' is a predefined field, which calculix does not pass: give it a"),
+    ("kratos", _FIELD, "'t' is a predefined field, which kratos does not pass: give it a constant"),
+    ("kratos", TEMPERATURE, "'t' is the temperature, which kratos does not pass: give it a"),
+    ("calculix", TEMPERATURE, "'t~1' is the temperature at the beginning of an increment, which"),
+]
+
+
+@pytest.mark.parametrize("host, new, message", NOT_PASSED, ids=range(len(NOT_PASSED)))
+def test_an_input_that_the_host_does_not_pass_is_refused(
+    tmp_path: Path, host: str, new: str, message: str
+) -> None:
+    """The plug-in was made, and ended the job of its first call."""
+    with pytest.raises(PluginError, match=message):
+        remake(tmp_path, _INPUTS, f"  host = '{host}'\n{new}")
+    assert remake(tmp_path, _INPUTS, f"  host = 'abaqus'\n{new}").exists()
