@@ -137,7 +137,7 @@ def _experiment(folder: Path, node: Node) -> tuple[str, fit.Experiment]:
         node["forces"].require({str: float})
         options["forces"] = node["forces"].value
     if "labels" in node:
-        node["labels"].require({str: (str, float)})
+        node["labels"].require({str: (str, float, bool)})
         options["labels"] = node["labels"].value
     with node.blamed(Error):
         test = fit.Experiment.from_csv(file, **options)

@@ -1,4 +1,4 @@
-"""Columns of numbers as a user gives them: checked, with NaN for what is missing."""
+"""Columns of numbers and labels as a user gives them: checked, with NaN for what is missing."""
 
 from __future__ import annotations
 
@@ -93,3 +93,17 @@ def rowwise(kind: str, whose: str, given: Any, rows: NDArray[np.bool_]) -> Any:
     if not np.isfinite(found).all():
         raise wrong(kind, f"{whose} has NaN in a row that counts; expected numbers")
     return found
+
+
+def check_labels(name: str, labels: Mapping[Any, Any]) -> None:
+    """FatalError unless labels have names, and values that are told apart by == and by name."""
+    for label, value in labels.items():
+        if not isinstance(label, str):
+            raise wrong("labels", f"of {name!r} have the name {label!r}; expected a text")
+        finite = is_number(value) and -np.inf < value < np.inf
+        if not finite and not isinstance(value, str | bool | np.bool_):
+            raise wrong(
+                "labels",
+                f"of {name!r} have {label} = {value!r}; expected a text, a finite number, or True "
+                "or False",
+            )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from neml2_capi.driver.arguments import check_text, is_number, wrong
 from neml2_capi.fit import cycles
-from neml2_capi.fit.columns import components, keyed, rowwise, times
+from neml2_capi.fit.columns import check_labels, components, keyed, rowwise, times
 from neml2_capi.fit.tables import read_csv, read_frame
 
 Array = NDArray[np.float64]
@@ -103,7 +103,8 @@ class Experiment:
         forces : mapping, optional
             Other inputs of the model, constant or (n,).
         labels : mapping, optional
-            What Parameter(per=...) distinguishes: {"temperature": 20}.
+            What Parameter(per=...) distinguishes: {"temperature": 20}; a value is a text, a finite
+            number, or True or False.
 
         Returns
         -------
@@ -129,6 +130,7 @@ class Experiment:
         for argument, mapping in (("forces", forces), ("labels", labels)):
             if mapping is not None and not isinstance(mapping, Mapping):
                 raise wrong(argument, f"of {name!r} must be a mapping of names; got {mapping!r}")
+        check_labels(name, labels or {})
         strains, stresses = components(name, "strain", strain), components(name, "stress", stress)
         prescribed = strains if control == "strain" else stresses
         measured = stresses if control == "strain" else strains

@@ -94,13 +94,15 @@ class Space:
         ordered: Sequence[Sequence[str]] = (),
     ) -> None:
         self.given = dict(parameters)
-        #: By name in results: the name of the parameter, and the label's value.
+        #: By name in results: the name of the parameter, and the label's value if it has `per`.
         self.entries: dict[str, tuple[str, Any]] = {}
         for name, parameter in parameters.items():
             parameter._check(name)
-            for label in _labels(name, parameter, experiments):
-                full = name if label is None else f"{name}[{label}]"
-                self.entries[full] = (name, label)
+            if not parameter.per:
+                self.entries[name] = (name, None)
+                continue
+            for label in _labels(name, parameter.per, experiments):
+                self.entries[f"{name}[{label}]"] = (name, label)
         self.names = list(self.entries)
         self._before = self._chains(ordered)
         self._scales = np.array([self._scale(name) for name in self.names])
@@ -264,7 +266,7 @@ class Space:
         return {
             name: place
             for place, (name, label) in enumerate(self.entries.values())
-            if label is None or experiment.labels.get(self.given[name].per) == label
+            if not self.given[name].per or experiment.labels[self.given[name].per] == label
         }
 
     def sampled(self, count: int, seed: int) -> Array:
@@ -290,18 +292,17 @@ class Space:
         return place in self._before or self._parameter(self.names[place]).log
 
 
-def _labels(name: str, parameter: Parameter, experiments: Sequence[Experiment]) -> list[Any]:
-    if not parameter.per:
-        return [None]
-    found = []
+def _labels(name: str, per: str, experiments: Sequence[Experiment]) -> list[Any]:
+    """The values of a label of experiments, each once."""
+    found: list[Any] = []
     for experiment in experiments:
-        if parameter.per not in experiment.labels:
+        if per not in experiment.labels:
             raise wrong(
                 name,
-                f"has a value for each {parameter.per!r}, and the experiment {experiment.name!r} "
+                f"has a value for each {per!r}, and the experiment {experiment.name!r} "
                 f"has no such label; it has {', '.join(experiment.labels) or 'none'}",
             )
-        label = experiment.labels[parameter.per]
+        label = experiment.labels[per]
         if label not in found:
             found.append(label)
     return found

@@ -180,6 +180,7 @@ def test_the_task_is_checked_by_key(tmp_path: Path, stress: Any) -> None:
     for more, message in (
         ("[fit]\nstarts = 0", "fit.starts: expected a whole number, 1 at least; got 0"),
         ("[fit]\nordered = [['E', 'F']]", "unknown ordered parameter 'F'"),
+        ("labels = { T = [20] }", "labels.T: expected a text or a number or true or false"),
         ("[outputs]", "unknown section 'outputs'; did you mean 'output'?"),
         ("[output]\nreport = 'none/fit.html'", "there is no folder"),
     ):

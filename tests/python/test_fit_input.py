@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -63,6 +64,10 @@ def test_dates_are_no_seconds(given: dict[str, Any], kind: str) -> None:
         ({"t": None, "rate": np.inf}, "rate of 'a' must be above 0; got inf"),
         ({"forces": ["temperature"]}, "forces of 'a' must be a mapping"),
         ({"labels": "20"}, "labels of 'a' must be a mapping"),
+        ({"labels": {"T": None}}, "labels of 'a' have T = None; expected a text, a finite number"),
+        ({"labels": {"T": [20]}}, r"labels of 'a' have T = \[20\]"),
+        ({"labels": {"T": np.nan}}, "labels of 'a' have T = nan"),
+        ({"labels": {20: "T"}}, "labels of 'a' have the name 20; expected a text"),
         ({"t": TIMES[:, None]}, r"t of 'a' has the shape \(21, 1\); expected \(n,\)"),
         ({"strain": {0: STRAIN}}, "strain of 'a' has the component 0; expected a name"),
         ({"stress": {"yy": STRAIN}}, "stress yy of 'a' was measured, and no strain yy"),
@@ -184,6 +189,18 @@ def test_a_parameter_names_what_is_wrong(
 ) -> None:
     with pytest.raises(FatalError, match=message):
         Problem(law, [Experiment.of("a", **given)], {"E": parameter})
+
+
+@pytest.mark.parametrize("labels", [(None, "B"), ("B", None)])
+def test_a_parameter_without_labels_is_no_value_of_a_label(
+    given: dict[str, Any], labels: tuple[Any, ...]
+) -> None:
+    """Experiments of the class itself are not checked, and their labels are told apart still."""
+    test = Experiment.of("a", **given)
+    tests = [replace(test, labels={"T": label}) for label in labels]
+    space = Space({"E": Parameter(1e5, per="T")}, tests)
+    assert space.names == [f"E[{label}]" for label in labels]
+    assert [space.of_experiment(each) for each in tests] == [{"E": 0}, {"E": 1}]
 
 
 @pytest.mark.parametrize(
