@@ -294,7 +294,7 @@ class Space:
 
 def _labels(name: str, per: str, experiments: Sequence[Experiment]) -> list[Any]:
     """The values of a label of experiments, each once."""
-    found: list[Any] = []
+    found: list[tuple[Any, str]] = []
     for experiment in experiments:
         if per not in experiment.labels:
             raise wrong(
@@ -303,6 +303,21 @@ def _labels(name: str, per: str, experiments: Sequence[Experiment]) -> list[Any]
                 f"has no such label; it has {', '.join(experiment.labels) or 'none'}",
             )
         label = experiment.labels[per]
-        if label not in found:
-            found.append(label)
-    return found
+        for other, whose in found:
+            if label == other and _is_truth(label) == _is_truth(other):
+                break
+            if label == other or str(label) == str(other):
+                raise wrong(
+                    name,
+                    f"has a value for each {per!r}: {whose!r} has the label {other!r}, and "
+                    f"{experiment.name!r} {label!r}, which cannot be told from it. Write both "
+                    f"alike if they are one, {name}[{other}], or else differently",
+                )
+        else:
+            found.append((label, experiment.name))
+    return [label for label, _ in found]
+
+
+def _is_truth(label: Any) -> bool:
+    """Whether it is True or False, which equal 1 and 0."""
+    return isinstance(label, bool | np.bool_)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -189,6 +190,37 @@ def test_a_parameter_names_what_is_wrong(
 ) -> None:
     with pytest.raises(FatalError, match=message):
         Problem(law, [Experiment.of("a", **given)], {"E": parameter})
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "told"),
+    [
+        (20, "20", r"E\[20\]"),
+        ("20", 20, r"E\[20\]"),
+        (True, 1, r"E\[True\]"),
+        (np.False_, "False", r"E\[False\]"),
+    ],
+)
+def test_labels_that_look_alike_are_told(
+    law: Model, given: dict[str, Any], first: Any, other: Any, told: str
+) -> None:
+    less = {**given, "stress": 0.9 * given["stress"]}
+    tests = [
+        Experiment.of("a", **given, labels={"T": first}),
+        Experiment.of("b", **less, labels={"T": other}),
+    ]
+    both = re.escape(f"'a' has the label {first!r}, and 'b' {other!r}")
+    with pytest.raises(FatalError, match=f"E has a value for each 'T': {both}.* {told}"):
+        Problem(law, tests, {"E": Parameter(1e5, per="T")})
+
+
+def test_equal_numbers_are_one_label(given: dict[str, Any]) -> None:
+    labels = (20, np.float64(20), True, "RT", np.True_, np.str_("RT"))
+    tests = [Experiment.of(f"{v!r}", **given, labels={"T": v}) for v in labels]
+    space = Space({"E": Parameter(1e5, per="T"), "nu": Parameter(0.3)}, tests)
+    assert space.names == ["E[20]", "E[True]", "E[RT]", "nu"]
+    places = [space.of_experiment(test) for test in tests]
+    assert places == [{"E": place, "nu": 3} for place in (0, 0, 1, 2, 1, 2)]
 
 
 @pytest.mark.parametrize("labels", [(None, "B"), ("B", None)])
