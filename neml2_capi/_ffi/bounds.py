@@ -37,10 +37,14 @@ class Bound:
         Returns
         -------
         array of bool
-            Of shape (*B): whether a component is beyond. A value on a bound is not, nor is NaN.
+            Of shape (*B): whether a component is beyond. A value on a bound is not, nor is NaN;
+            values of float32 are beside the bound as float32 has it, as in the library.
         """
         values = np.asarray(values)
-        outside = (values < self.lower) | (values > self.upper)
+        kind = values.dtype if values.dtype.kind == "f" else np.float64
+        with np.errstate(over="ignore"):  # beyond all numbers of the type there is no bound
+            lower, upper = self.lower.astype(kind), self.upper.astype(kind)
+        outside = (values < lower) | (values > upper)
         axes = tuple(range(values.ndim - self.lower.ndim, values.ndim))
         return outside.any(axis=axes)
 

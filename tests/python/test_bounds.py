@@ -111,6 +111,9 @@ def test_a_bound_tells_which_values_are_beyond(make: Callable[..., Model]) -> No
     (bound,) = make(bounds=FIVE_PERCENT).bounds
     np.testing.assert_array_equal(np.flatnonzero(bound.beyond(strains())), BAD)
     assert not bound.beyond([0.05, -0.05, np.nan, 0, 0, 0])
+    single = np.float32(bound.upper) * np.eye(6, dtype=np.float32)
+    assert float(single.max()) > 0.05 and not bound.beyond(single).any()
+    assert bound.beyond(np.nextafter(single, np.float32(1))).all()
 
 
 # ---- the policy ----
