@@ -31,6 +31,14 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
+def check_whole(name: str, value: object, least: int, what: str = "a whole number") -> int:
+    """Return it as an int; FatalError unless it is a whole number, `least` at least."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < least:  # type: ignore[operator]
+        raise wrong(name, f"must be {what}, {least} at least; got {value!r}")
+    return int(value)  # type: ignore[call-overload,no-any-return]
+
+
 def check_fraction(name: str, value: Any) -> None:
     """FatalError unless it is above 0 and at most 1."""
     if not is_number(value) or not 0 < value <= 1:

@@ -14,7 +14,7 @@ from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.labels import Array
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.outside import require_writable
-from neml2_capi.driver.arguments import file_name, wrong
+from neml2_capi.driver.arguments import check_whole, file_name
 from neml2_capi.driver.forces import Force, Table
 from neml2_capi.driver.given import Given
 from neml2_capi.driver.increment import Increment
@@ -46,9 +46,8 @@ class Checkpoint:
     ) -> None:
         self._path = file_name("checkpoint", path)
         require_writable(self._path, "the checkpoint")
-        if not isinstance(every, int | np.integer) or isinstance(every, bool) or every < 1:
-            raise wrong("checkpoint_steps", f"must be a number of steps, 1 at least; got {every!r}")
-        self._every, self._identity, self._model = int(every), model._identity(), model
+        self._every = check_whole("checkpoint_steps", every, 1, "a number of steps")
+        self._identity, self._model = model._identity(), model
         self._given = {f"given/{each.label}": each for each in given}
         self._increment, self._record, self._clock, self._pace = increment, record, clock, pace
 

@@ -12,6 +12,7 @@ from neml2_capi._ffi.components import components
 from neml2_capi._ffi.errors import ConvergenceError, FatalError, unknown_name
 from neml2_capi._ffi.labels import Array, Label
 from neml2_capi._ffi.library import lib
+from neml2_capi.driver.arguments import is_number
 from neml2_capi.driver.forces import Force, Table, parts_of, typed
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Control:
         parts = {
             part: value
             for part, value in parts.items()
-            if part not in vanishing or not isinstance(value, int | float) or value != 0
+            if part not in vanishing or not is_number(value) or value != 0
         }
         found = parts_of(Label("control", name), parts, self.output, clock)
         #: The components that are prescribed, by name; none if all of them vanish by a hypothesis.

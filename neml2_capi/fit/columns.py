@@ -51,6 +51,8 @@ def numbers(kind: str, whose: str, given: Any) -> Array:
         found: Array = np.ma.filled(np.ma.array(given, float), np.nan)
     except (TypeError, ValueError) as error:
         raise wrong(kind, f"{whose} has what is no number: {error}") from None
+    if np.asarray(given).dtype.kind == "b":
+        raise wrong(kind, f"{whose} has True or False; expected numbers")
     if np.isinf(found).any():
         row = f" in row {int(np.isinf(found).argmax())}" if found.ndim == 1 else ""
         raise wrong(kind, f"{whose} is infinite{row}; expected numbers, or NaN if it was not seen")

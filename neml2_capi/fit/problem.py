@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from neml2_capi._ffi.errors import ConvergenceError, FatalError
 from neml2_capi._ffi.library import lib
-from neml2_capi.driver.arguments import check_is_model, wrong
+from neml2_capi.driver.arguments import check_is_model, check_whole, is_number, wrong
 from neml2_capi.driver.progress import bar
 from neml2_capi.fit.parameters import Parameter, Space
 from neml2_capi.fit.plausible import check_counts, check_deviations, check_sizes, check_start
@@ -79,7 +79,7 @@ class Problem:
             raise wrong("parameters", "must name one parameter at least, and where it begins")
         given = {}
         for name, value in parameters.items():
-            if not isinstance(value, (Parameter, int, float, np.number)):
+            if not isinstance(value, Parameter) and not is_number(value):
                 raise wrong(str(name), f"is {value!r}; expected a number, or a Parameter")
             given[name] = value if isinstance(value, Parameter) else Parameter(float(value))
         for name in given:
@@ -405,9 +405,7 @@ class Problem:
             worker was lost.
         """
         check_method(method, options)
-        for name, number, least in (("starts", starts, 1), ("seed", seed, 0)):
-            if not isinstance(number, int) or number < least:
-                raise wrong(name, f"must be a whole number, {least} at least; got {number!r}")
+        starts, seed = check_whole("starts", starts, 1), check_whole("seed", seed, 0)
         places = np.concatenate([[self.space.start], self.space.sampled(starts - 1, seed)])
         found: list[Search] = []
         try:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from neml2_capi._ffi.errors import unknown_name
 from neml2_capi._ffi.outside import written
-from neml2_capi.driver.arguments import file_name, wrong
+from neml2_capi.driver.arguments import file_name, is_number, wrong
 from neml2_capi.fit.artifact import write_artifact
 from neml2_capi.fit.report import write_report
 from neml2_capi.fit.shared import ROUND_OFF
@@ -149,8 +149,8 @@ class Fit:
         """
         from scipy.stats import t
 
-        if not 0.0 < level < 1.0:
-            raise wrong("level", f"must be between 0 and 1; got {level}")
+        if not is_number(level) or not 0.0 < level < 1.0:
+            raise wrong("level", f"must be between 0 and 1; got {level!r}")
         return float(t.ppf(0.5 + level / 2, max(self.freedom, 1)))
 
     def interval(self, name: str, level: float = 0.95) -> tuple[float, float]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neml2_capi._ffi.errors import unknown_name
-from neml2_capi.driver.arguments import wrong
+from neml2_capi.driver.arguments import check_whole, is_number, wrong
 from neml2_capi.fit.search import least_squares
 from neml2_capi.fit.shared import ROUND_OFF
 
@@ -57,8 +57,10 @@ def profile(fit: Fit, name: str, *, points: int = 9, width: float = 3.0) -> Prof
     Raises
     ------
     FatalError
-        There is no such parameter, or it is ordered after another one.
+        There is no such parameter, it is ordered after another one, or a number is wrong.
     """
+    points = check_whole("points", points, 1)
+    _check_size("width", width)
     problem = fit.problem
     problem.scatter = fit.scatter if problem.finds_scatter else 1.0
     if name not in fit.parameters:
@@ -143,6 +145,12 @@ def _crossing(values: Array, losses: Array, level: float, middle: int, side: int
     return side * np.inf
 
 
+def _check_size(name: str, value: Any) -> None:
+    """FatalError unless it is a finite number above 0."""
+    if not is_number(value) or not 0.0 < value < np.inf:
+        raise wrong(name, f"must be a finite number above 0; got {value!r}")
+
+
 class LogDensity:
     """The log of a posterior density, with its gradient, over the numbers that an optimizer moves.
 
@@ -179,8 +187,8 @@ class LogDensity:
                 "scatter",
                 "is needed, since experiments have no deviation: give the fit's, fit.scatter",
             )
-        if scatter is not None and not 0.0 < scatter < np.inf:
-            raise wrong("scatter", f"must be a finite number above 0; got {scatter!r}")
+        if scatter is not None:
+            _check_size("scatter", scatter)
         self.problem = problem
         self._square = 1.0 if scatter is None else float(scatter) ** 2
 

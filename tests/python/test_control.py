@@ -316,8 +316,9 @@ def test_a_test_under_a_hypothesis_is_the_one_in_three_dimensions(hypothesis: st
     found = experiments.creep(model, TIMES, 180.0)
     expected = experiments.creep(whole, TIMES, 180.0)
     np.testing.assert_allclose(found["strain"][:, 0], expected["strain"][:, 0], rtol=1e-8)
-    with pytest.raises(FatalError, match=r"unknown component 'stress\.zz'"):
-        drive(model, TIMES, {"strain": {"xx": 1e-3}}, control={"stress": {"zz": 1.0}})
+    for value in (1.0, False):
+        with pytest.raises(FatalError, match=r"unknown component 'stress\.zz'"):
+            drive(model, TIMES, {"strain": {"xx": 1e-3}}, control={"stress": {"zz": value}})
 
 
 @pytest.mark.filterwarnings("ignore:the component")

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from neml2_capi import FatalError, Model, examples, experiments
-from neml2_capi.fit import Experiment, Parameter, Problem, averaged
+from neml2_capi.fit import Experiment, LogDensity, Parameter, Problem, averaged, profile
 from neml2_capi.fit.cycles import cycles, reversals
 from neml2_capi.fit.parameters import Space
 
@@ -60,6 +60,11 @@ def test_dates_are_no_seconds(given: dict[str, Any], kind: str) -> None:
         ({"loss": ("values", "values")}, "loss of 'a' has 'values' twice"),
         ({"loss": 5}, "loss of 'a' must be of values"),
         ({"weight": "2"}, "weight of 'a' must be a finite number, 0 at least; got '2'"),
+        ({"deviation": True}, "deviation of 'a' has True or False; expected numbers"),
+        ({"deviation": np.True_}, "deviation of 'a' has True or False"),
+        ({"stress": STRAIN > 0}, "stress xx of 'a' has True or False"),
+        ({"stress": (STRAIN > 0).tolist()}, "stress xx of 'a' has True or False"),
+        ({"forces": {"T": True}}, "forces T of 'a' has True or False"),
         ({"weight": None}, "weight of 'a' must be a finite number"),
         ({"t": None, "rate": "1"}, "rate of 'a' must be above 0; got '1'"),
         ({"t": None, "rate": np.inf}, "rate of 'a' must be above 0; got inf"),
@@ -181,15 +186,34 @@ def test_a_worker_that_is_lost_is_told(law: Model, given: dict[str, Any]) -> Non
         (Parameter(1e5, prior=1e5), r"E has prior = 100000.0; expected \(mean"),  # type: ignore[arg-type]
         (Parameter(1e5, prior=(1e5, 1e4, 3.0)), "E has prior = "),  # type: ignore[arg-type]
         (Parameter(1e5, prior=()), r"E has prior = \(\)"),  # type: ignore[arg-type]
+        (True, "E is True; expected a number, or a Parameter"),
+        (Parameter(True), "E has value = True; expected a number"),
+        (Parameter(1e5, lower=True), "E has lower = True"),
+        (Parameter(1e5, prior=(1e5, True)), r"E has prior = \(100000.0, True\)"),
         (Parameter(1e5, log="no"), "log of E must be True or False"),  # type: ignore[arg-type]
         (Parameter(1e5, per=5), "E has per = 5; expected the name of a label"),  # type: ignore[arg-type]
     ],
 )
 def test_a_parameter_names_what_is_wrong(
-    law: Model, given: dict[str, Any], parameter: Parameter, message: str
+    law: Model, given: dict[str, Any], parameter: Any, message: str
 ) -> None:
     with pytest.raises(FatalError, match=message):
         Problem(law, [Experiment.of("a", **given)], {"E": parameter})
+
+
+def test_truth_is_no_number_of_a_search(law: Model, given: dict[str, Any]) -> None:
+    problem = Problem(law, [Experiment.of("a", **given)], {"E": 1.8e5})
+    found = problem.solve(starts=np.int64(1), max_nfev=2)
+    for call, message in (
+        (lambda: problem.solve(starts=True), "starts must be a whole number, 1 at least; got True"),
+        (lambda: problem.solve(seed=False), "seed must be a whole number, 0 at least; got False"),
+        (lambda: found.quantile("0.9"), "level must be between 0 and 1; got '0.9'"),  # type: ignore[arg-type]
+        (lambda: profile(found, "E", points=True), "points must be a whole number, 1 at least"),
+        (lambda: profile(found, "E", width=True), "width must be a finite number above 0; got T"),
+        (lambda: LogDensity(problem, True), "scatter must be a finite number above 0; got True"),
+    ):
+        with pytest.raises(FatalError, match=message):
+            call()
 
 
 @pytest.mark.parametrize(
