@@ -217,7 +217,7 @@ def _over_time(label: Label, value: Any, shape: Shape, dtype: str, clock: Table)
 
 
 def clock(times: Any) -> Table:
-    """The times, (n,) or (n, *B); FatalError unless they increase."""
+    """The times, (n,) or (n, *B); FatalError unless they increase, over a finite time."""
     label = Label("times")
     values = typed(as_array(times, label), label, "float64")
     if values.ndim == 0 or len(values) == 0:
@@ -231,6 +231,15 @@ def clock(times: Any) -> Table:
         step = int(np.argwhere(~increasing)[0, 0]) + 1
         raise label.refuse(
             f"do not increase in step {step}, from {values[step - 1]} to {values[step]}",
+            lib.NEML2_ERROR_ARGUMENT,
+        )
+    first, last = values[0], values[-1]
+    with np.errstate(over="ignore"):  # the check reports it
+        long = ~np.isfinite(last - first)
+    if long.any():
+        raise label.refuse(
+            f"from {np.ravel(first[long])[0]} to {np.ravel(last[long])[0]} are longer than float64 "
+            "can hold; expected times since a first one, such as 0, or in another unit",
             lib.NEML2_ERROR_ARGUMENT,
         )
     table = Table(label, values, (), "float64", len(values))

@@ -342,6 +342,10 @@ def test_records_take_memory_that_nobody_uses_any_more(model: Model) -> None:
         ({"times": []}, r"the times have the shape \(0,\); expected"),
         ({"times": TIMES[::-1]}, "times do not increase in step 1, from 10.0 to 9.5"),
         ({"times": [*TIMES[:20], np.nan]}, r"times has nan at index \[20\]; expected finite"),
+        (
+            {"times": [-1e308, 0, 1e308], "forces": {"strain": lambda t: np.zeros(6)}},
+            r"times from -1e\+308 to 1e\+308 are longer than float64 can hold; expected",
+        ),
         ({"times": TIMES[:, np.newaxis] * np.ones(4)}, r"'strain' has the batch \(3,\), which"),
         ({"time": "time"}, "unknown input 'time'"),
         (
