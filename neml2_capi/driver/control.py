@@ -56,13 +56,14 @@ class Control:
             )
         ((key, parts),) = values.items()
         self.output, self.input = conjugates(model, key)
-        name = self.output.name
+        name, said = self.output.name, ""
         if isinstance(parts, str):
             if parts not in NAMED:
                 raise unknown_name("control", parts, NAMED)
-            parts = dict.fromkeys(NAMED[parts], 0.0)
+            said, parts = parts, dict.fromkeys(NAMED[parts], 0.0)
         if not isinstance(parts, Mapping) or not parts:
             raise _refuse(name, f"expected its components by name, or one of {', '.join(NAMED)}")
+        said = said or (UNIAXIAL if UNIAXIAL in parts else "")
         parts = with_named(name, parts)
         vanishing = _vanishing(model, self.input)
         parts = {
@@ -70,6 +71,14 @@ class Control:
             for part, value in parts.items()
             if part not in vanishing or not is_number(value) or value != 0
         }
+        known = [component.name for component in components(self.output)]
+        lacking = [part for part in parts if part not in known]
+        if said and lacking:
+            raise _refuse(
+                name,
+                f"is {said!r}, which prescribes {', '.join(lacking)}, and this model has "
+                f"{', '.join(known)} only: name the components that you prescribe",
+            )
         found = parts_of(Label("control", name), parts, self.output, clock)
         #: The components that are prescribed, by name; none if all of them vanish by a hypothesis.
         self.components = list(found)

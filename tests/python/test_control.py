@@ -321,6 +321,14 @@ def test_a_test_under_a_hypothesis_is_the_one_in_three_dimensions(hypothesis: st
             drive(model, TIMES, {"strain": {"xx": 1e-3}}, control={"stress": {"zz": value}})
 
 
+@pytest.mark.parametrize("control", ["uniaxial", "plane stress", {"uniaxial": RAMP}])
+def test_a_name_needs_all_its_components(control: Any) -> None:
+    model = Model(examples.path("chaboche"), hypothesis="plane_strain")
+    message = "', which prescribes yz, xz, and this model has xx, yy, zz, xy only: name the"
+    with pytest.raises(FatalError, match=message):
+        drive(model, TIMES, {}, control={"stress": control})
+
+
 @pytest.mark.filterwarnings("ignore:the component")
 @pytest.mark.parametrize("control", ["uniaxial", "biaxial", "plane stress"])
 def test_plastic_strains_at_the_first_time_are_relieved(
