@@ -11,7 +11,8 @@ from neml2_capi._ffi import labels
 from neml2_capi._ffi.errors import unknown_name
 from neml2_capi._ffi.kinds import Kind, kind_of
 from neml2_capi._ffi.labels import Array, Label
-from neml2_capi.driver.forces import Force, Shape, as_array, typed, write
+from neml2_capi._ffi.library import lib
+from neml2_capi.driver.forces import Force, Shape, Table, as_array, typed, write
 from neml2_capi.driver.series import Roles
 from neml2_capi.model.evaluation import check_mapping
 
@@ -44,13 +45,23 @@ class Given(NamedTuple):
         return array
 
 
-def initial_values(model: Model, roles: Roles, values: Mapping[str, Any]) -> dict[str, Given]:
+def initial_values(
+    model: Model, roles: Roles, values: Mapping[str, Any], clock: Table
+) -> dict[str, Given]:
     """Read initial values by name: `x` at the first time, `x~1` one step before."""
     check_mapping("initial", values)
     older = {name: s.name for s in roles.series for name in s.ages[1:-1]}
     known = [*model.outputs.names, *older]
     given = {}
     for name, value in values.items():
+        if name in roles.forces and name != roles.time and name not in known:
+            point = "".join(f", {n}" for n in model.inputs[name].point_shape)
+            raise Label("initial value", name).refuse(
+                "is prescribed, or found from what is: its value at the first time is the one in "
+                f"`forces`. To begin with another, give an array ({clock.steps}, *batch{point}) in "
+                "`forces`: its first row has all components, those that a control finds among them",
+                lib.NEML2_ERROR_ARGUMENT,
+            )
         if name not in known:
             raise unknown_name("initial value", name, known)
         base = older.get(name, name)

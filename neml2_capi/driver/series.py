@@ -38,6 +38,8 @@ class Roles:
 
     #: The variables with history.
     series: tuple[Series, ...]
+    #: The input that is the time, if the model has one.
+    time: str
     #: Inputs that are prescribed, the time among them if the model has it.
     forces: tuple[str, ...]
     #: Inputs that are no history, with the name of an output: the first guesses of its solve.
@@ -62,6 +64,7 @@ class Roles:
                 )
         self.series = tuple(Series(name, len(found)) for name, found in depths.items())
         free = [name for name in model.inputs.names if name not in histories]
+        self.time = time
         if time not in free and time != "t":
             raise unknown_name("input", time, free)
         shape = model.inputs[model.inputs.index_of[time]].point_shape if time in free else ()

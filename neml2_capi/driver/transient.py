@@ -70,7 +70,8 @@ def drive(
     prescribed. The first row of the results has the initial values of all variables with history,
     and of all that `initial` has. Other outputs and derivatives are evaluated at the first time
     with a step of zero, or of 1e-9 of the first step if a law divides by it. A control does not
-    hold there: components that it finds are what `initial` has, or zero.
+    hold there: components that it finds are zero, or what the first row of an array in `forces`
+    has.
 
     Components of an output can be prescribed instead of components of an input. They are found by
     Newton's method, with the compiled derivative if there is one, for each point:
@@ -200,7 +201,7 @@ def drive(
     forces = {**forces, **absent}
     prescribed = _forces(model, [n for n in roles.forces if n != time], forces, clocked)
     timed = {time: clocked, **prescribed} if time in roles.forces else prescribed
-    starts = initial_values(model, roles, {} if initial is None else initial)
+    starts = initial_values(model, roles, {} if initial is None else initial, clocked)
     replaced = parameter_values(model.parameters, {} if parameters is None else parameters)
     replaced = {name: value.finite() for name, value in replaced.items()}
     given: list[Force | Given] = [clocked, *prescribed.values(), *starts.values()]

@@ -321,6 +321,19 @@ def test_a_test_under_a_hypothesis_is_the_one_in_three_dimensions(hypothesis: st
             drive(model, TIMES, {"strain": {"xx": 1e-3}}, control={"stress": {"zz": value}})
 
 
+def test_a_bar_begins_with_the_strain_of_the_first_row() -> None:
+    """Elastic and plastic strains are as without it, and so is its stress."""
+    model = Model(examples.path("isotropic_hardening"))
+    strain = np.outer(0.01 * RAMP, np.eye(6)[0])
+    strain[0, 1:] = [2e-4, -1e-4, 1e-4, 0.0, 3e-4]
+    found = drive(model, TIMES, {"strain": strain}, control={"stress": "uniaxial"})
+    plain = experiments.tension(model, TIMES, 0.01)
+    np.testing.assert_allclose(found["stress"], plain["stress"], rtol=1e-8, atol=1e-5)
+    np.testing.assert_allclose(found["strain"] - plain["strain"], [strain[0]] * 11, atol=1e-10)
+    with pytest.raises(FatalError, match="initial value 'strain' is prescribed, or found from"):
+        experiments.tension(model, TIMES, 0.01, initial={"strain": strain[0]})
+
+
 @pytest.mark.parametrize("control", ["uniaxial", "plane stress", {"uniaxial": RAMP}])
 def test_a_name_needs_all_its_components(control: Any) -> None:
     model = Model(examples.path("chaboche"), hypothesis="plane_strain")

@@ -354,7 +354,11 @@ def test_records_take_memory_that_nobody_uses_any_more(model: Model) -> None:
         ),
         ({"initial": {"strss": 1.0}}, "unknown initial value 'strss'; did you mean 'stress'"),
         ({"initial": {"stress~1": np.zeros(6)}}, "unknown initial value 'stress~1'"),
-        ({"initial": {"strain": np.zeros(6)}}, "unknown initial value 'strain'"),
+        (
+            {"initial": {"strain": np.zeros(6)}},
+            r"initial value 'strain' is prescribed.* give an array \(21, \*batch, 6\) in `forces`",
+        ),
+        ({"initial": {"t": 0.0}}, "unknown initial value 't'"),
         ({"initial": {"stress": np.zeros(5)}}, r"value 'stress' has the shape \(5,\); expected"),
         ({"initial": {"X1": np.zeros((2, 6))}}, r"value 'X1' has the batch \(2,\), which does not"),
         ({"initial": [1]}, "initial must be a mapping"),
