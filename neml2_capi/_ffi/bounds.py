@@ -38,7 +38,7 @@ class Bound:
         -------
         array of bool
             Of shape (*B): whether a component is beyond. A value on a bound is not, nor is NaN;
-            values of float32 are beside the bound as float32 has it, as in the library.
+            float32 is compared with the bound rounded to float32, as in the library.
         """
         values = np.asarray(values)
         kind = values.dtype if values.dtype.kind == "f" else np.float64
