@@ -1,11 +1,10 @@
 #include "capi/graph/no_rows.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 
 #include "capi/base/error.h"
 #include "capi/tensor/layout.h"
+#include "capi/tensor/probe.h"
 
 namespace neml2_capi::graph {
 namespace {
@@ -23,11 +22,8 @@ bool has_empty_axis(const InputSpec& spec, const Tensor& input) {
 // Numbers that differ from each other, so that no sum or spread of them is what another number of rows has.
 template <class Scalar>
 void fill_unevenly(const Tensor& tensor, double first) {
-  constexpr double golden = 0.61803398874989485;
-  for (std::int64_t i = 0; i < tensor.numel(); ++i) {
-    const double turns = golden * static_cast<double>(i);
-    tensor.data_as<Scalar>()[i] = static_cast<Scalar>(first + turns - std::floor(turns));
-  }
+  for (std::int64_t i = 0; i < tensor.numel(); ++i)
+    tensor.data_as<Scalar>()[i] = static_cast<Scalar>(first + uneven(static_cast<double>(i)));
 }
 
 // Returns the inputs with `rows` rows in place of none.
@@ -48,11 +44,6 @@ Vector<Tensor> with_rows(const Graph& graph, const Vector<Tensor>& inputs, std::
     all.push_back(std::move(filled));
   }
   return all;
-}
-
-bool are_equal(const Tensor& a, const Tensor& b) {
-  const Tensor x = a.row_major(), y = b.row_major();
-  return std::memcmp(x.data(), y.data(), static_cast<std::size_t>(x.numel() * x.itemsize())) == 0;
 }
 
 }  // namespace
@@ -80,7 +71,7 @@ std::optional<Vector<Tensor>> run_without_rows(const Graph& graph, const Vector<
       rows = true;
       sizes[axis] = 0;
     }
-    if (!told || (!rows && !are_equal(a[i], b[i])))
+    if (!told || (!rows && !have_equal_bits(a[i], b[i])))
       throw Error(NEML2_ERROR_SHAPE, "inputs",
                   join("An input has no rows, and what output ", i,
                        " is without any cannot be told. Call the graph with a row or more."));

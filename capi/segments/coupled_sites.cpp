@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "capi/base/error.h"
+#include "capi/tensor/probe.h"
 #include "capi/tensor/rows.h"
 
 namespace neml2_capi::model {
@@ -69,13 +70,6 @@ class Probe {
   }
 
  private:
-  // Numbers below 1 that repeat nowhere.
-  double fraction(double number) const {
-    constexpr double golden = 0.61803398874989485, plastic = 0.75487766624669276;
-    const double turns = number * golden + draw_ * plastic;
-    return turns - std::floor(turns);
-  }
-
   bool run(std::optional<std::size_t> changed, std::int64_t sites, Some some) {
     const Package& package = value_.package();
     Vector<Tensor> inputs = package.filled(points_, 0);
@@ -85,7 +79,7 @@ class Probe {
         using Scalar = std::remove_cvref_t<decltype(*values)>;
         const std::int64_t points = package.batched_input(k) ? points_ : 1, count = inputs[k].numel() / points;
         const auto drawn = [&](double at) {
-          return static_cast<Scalar>(range_.least + (range_.most - range_.least) * fraction(at));
+          return static_cast<Scalar>(range_.least + (range_.most - range_.least) * uneven(at, draw_));
         };
         for (std::int64_t i = 0; i < count; ++i) {
           ++number;

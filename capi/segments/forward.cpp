@@ -19,10 +19,16 @@ artifact::NamedGraph without_outputs(artifact::NamedGraph graph) {
   return graph;
 }
 
+GraphCall of_points_apart(const artifact::NamedGraph& graph, Scope& scope) {
+  GraphCall call(graph, scope);
+  call.package().require_points_apart();
+  return call;
+}
+
 }  // namespace
 
 ForwardSegment::ForwardSegment(const artifact::ForwardSegment& segment, Scope& scope)
-    : value_(segment.value, scope),
+    : value_(of_points_apart(segment.value, scope)),
       by_values_(derivative(with_package(segment.value, segment.jacobian_package), segment.value.outputs, segment.pairs,
                             false, scope)),
       by_parameters_(derivative(without_outputs(with_package(segment.value, segment.parameter_jacobian_package)),

@@ -31,6 +31,7 @@ void expect_row(const Package& package, std::size_t output, const Dims& row) {
 }  // namespace
 
 ImplicitSegment::ImplicitSegment(const artifact::ImplicitSegment& segment, Scope& scope) : packages_(segment, scope) {
+  packages_.residual.require_points_apart();
   scope.note_dtype(packages_.residual);
   dtype_ = scope.dtype();
   givens_ = value_groups(segment.givens, ValueGroup::Role::given, scope, name());

@@ -4,6 +4,8 @@
 
 #include "capi/base/error.h"
 #include "capi/graph/backend.h"
+#include "capi/tensor/numbers.h"
+#include "capi/tensor/probe.h"
 #include "capi/tensor/views.h"
 
 namespace neml2_capi::model {
@@ -98,7 +100,7 @@ Vector<Tensor> Package::filled(std::int64_t points, double value) const {
 // An output that has as many rows as there are points, in two runs of different length, has one row per point. One
 // that does not change is the same for all points.
 void Package::learn_outputs() {
-  const std::int64_t few = baked_batch_ ? baked_batch_ : std::max<std::int64_t>(least_batch_, 2);
+  const std::int64_t few = some_points();
   const std::int64_t more = baked_batch_ ? baked_batch_ : few + 1;
   const Vector<Tensor> a = run_from_host(filled(few, 0));
   const Vector<Tensor> b = run_from_host(filled(more, 0));
@@ -111,6 +113,47 @@ void Package::learn_outputs() {
                   join("Output ", i, " of ", name_, " has the shape ", sizes.str(), " for ", few, " points and ",
                        sizes_of_more.str(), " for ", more, ": expected one row per point in front, or no change."));
     outputs_.push_back({rows ? sizes.last(sizes.size() - 1) : sizes, rows, a[i].dtype()});
+  }
+}
+
+// Returns the outputs of some points: the first is given numbers below `size`, and the others `others` times as much.
+Vector<Tensor> Package::outputs_beside(double size, double others) const {
+  Vector<Tensor> inputs = filled(some_points(), 0);
+  double number = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!is_real(inputs[i].dtype())) continue;
+    const Numbers values(inputs[i].data_as<char>(), inputs[i].dtype());
+    const std::int64_t count = inputs_[i].point_shape.product();
+    for (std::int64_t k = 0; k < inputs[i].numel(); ++k)
+      values.set(k, k < count ? size * (0.5 + uneven(++number) / 2) : others * values[k % count]);
+  }
+  Vector<Tensor> outputs = run_from_host(std::move(inputs));
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    outputs[i] = outputs[i].row_major();
+    if (outputs_[i].batched) outputs[i] = first_rows(outputs[i], 1);
+  }
+  return outputs;
+}
+
+void Package::require_points_apart() const {
+  if (some_points() == 1) return;
+  // A law may give no number for one size of what it is given.
+  for (const double size : {1.0, 1e-3, 1e3}) {
+    Vector<Tensor> a, b;
+    try {
+      a = outputs_beside(size, 0.3);
+      b = outputs_beside(size, 2.7);
+    } catch (const Error& error) {  // of an operator that refuses these values
+      if (error.status() != NEML2_ERROR_RUNTIME) throw;
+      continue;
+    }
+    for (std::size_t i = 0; i < a.size(); ++i)
+      if (!have_equal_bits(a[i], b[i]))
+        throw Error(NEML2_ERROR_UNSUPPORTED, name_,
+                    join(name_, " gives a point what depends on other points: output ", i,
+                         " changes if they do, as a mean or a sum over points does. A model is evaluated for parts of "
+                         "a batch, so that its results would depend on how that is divided. Write the law for one "
+                         "point; or call the package as a graph, which takes all points together."));
   }
 }
 

@@ -1,6 +1,7 @@
 // Graph as a model uses it: one row per material point in, one row per point out.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -51,6 +52,10 @@ class Package {
   // Returns inputs for `points` points, all of whose elements are `value`; on the host.
   Vector<Tensor> filled(std::int64_t points, double value) const;
 
+  // Throws NEML2_ERROR_UNSUPPORTED if what it gives a point depends on other points, as a mean over them does. Points are
+  // evaluated in parts of a batch.
+  void require_points_apart() const;
+
   // Runs once on inputs of the host, as filled() gives them; outputs come to the host.
   Vector<Tensor> run_from_host(Vector<Tensor> inputs) const;
 
@@ -68,6 +73,8 @@ class Package {
     DType dtype = DType::float64;
   };
 
+  std::int64_t some_points() const { return baked_batch_ ? baked_batch_ : std::max<std::int64_t>(least_batch_, 2); }
+  Vector<Tensor> outputs_beside(double size, double others) const;
   void learn_inputs();
   void learn_outputs();
   static bool has_shape(const Tensor& output, const Slot& slot, std::int64_t rows);

@@ -1,4 +1,4 @@
-"""Models of forward segments whose kernels were written by hand, of any shapes."""
+"""Models of forward segments that were put together by hand, of any shapes."""
 
 from __future__ import annotations
 
@@ -36,14 +36,13 @@ def scalar(name: str, sites: Sequence[int] | None = None) -> dict[str, Any]:
     return {"name": name, "var_size": 1, "var_type": "Scalar", "base_shape": [], **told}
 
 
-def model(
-    root: Path,
+def described(
     segments: Sequence[tuple[Shapes, Shapes]],
     inputs: Sequence[dict[str, Any]],
     outputs: Sequence[dict[str, Any]],
-) -> Path:
-    """An artifact with kernels only, one for the inputs and outputs of each segment."""
-    metadata = {
+) -> dict[str, Any]:
+    """The metadata of a model of forward segments."""
+    return {
         "schema_version": 14,
         "type": "composed",
         "inputs": inputs,
@@ -62,6 +61,16 @@ def model(
         "derivatives": [],
         "parameter_derivatives": [],
     }
+
+
+def model(
+    root: Path,
+    segments: Sequence[tuple[Shapes, Shapes]],
+    inputs: Sequence[dict[str, Any]],
+    outputs: Sequence[dict[str, Any]],
+) -> Path:
+    """An artifact with kernels only, one for the inputs and outputs of each segment."""
+    metadata = described(segments, inputs, outputs)
     root.mkdir()
     (root / "metadata.json").write_text(json.dumps(metadata))
     (root / "cpu" / "float64").mkdir(parents=True)
