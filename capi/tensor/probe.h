@@ -1,10 +1,7 @@
-// What a graph is given to find out what it does, and whether what it gives is another.
+// What a graph is given to find out what it does.
 #pragma once
 
 #include <cmath>
-#include <cstring>
-
-#include "capi/tensor/tensor.h"
 
 namespace neml2_capi {
 
@@ -14,12 +11,6 @@ inline double uneven(double number, double draw = 0) {
   constexpr double golden = 0.61803398874989485, plastic = 0.75487766624669276;
   const double turns = number * golden + draw * plastic;
   return turns - std::floor(turns);
-}
-
-// Tells whether tensors of the host with the same sizes have the same bits.
-inline bool have_equal_bits(const Tensor& a, const Tensor& b) {
-  const Tensor x = a.row_major(), y = b.row_major();
-  return std::memcmp(x.data(), y.data(), static_cast<std::size_t>(x.numel() * x.itemsize())) == 0;
 }
 
 }  // namespace neml2_capi
