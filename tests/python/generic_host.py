@@ -86,10 +86,17 @@ class Point:
         external: Array | None = None,
         hypothesis: str = "Tridimensional",
     ) -> Result:
-        """Ask for what K[0] says; `null` names members of the view, and of "s0." and "s1."."""
+        """Ask for what K[0] says; `null` names members of the view, and of "s0." and "s1.".
+
+        Under other hypotheses than that of solids there are further states, which begin with 0.
+        """
         integrate = getattr(ctypes.CDLL(str(self.library)), f"NEML2_{hypothesis}")
+        states = self.states
+        if hypothesis != "Tridimensional":
+            states = np.zeros(self.table(f"{hypothesis}_nInternalStateVariables"))
+            states[: self.states.size] = self.states
         result = Result(
-            0, self.forces.copy(), self.states.copy(), np.zeros((6, 6)), "", 1, -1, (0, 0)
+            0, self.forces.copy(), states.copy(), np.zeros((6, 6)), "", 1, -1, (0, 0)
         )
         result.operator[0, 0] = code
         text = ctypes.create_string_buffer(SIZE_OF_MESSAGE)
@@ -102,7 +109,7 @@ class Point:
                 **common,
                 "gradients": self.strain,
                 "forces": self.forces,
-                "states": self.states,
+                "states": states,
                 "external": self.external,
                 "stored": energies[:1],
                 "dissipated": energies[1:2],
