@@ -92,11 +92,13 @@ Options::Options(const artifact::Metadata& metadata) {
 }
 
 void Options::set_solver(const artifact::SolverConfig& config) {
+  // As in NEML2, bounds that are exclusive: 0 is no step and no trial, as 1 is.
+  const auto bound = [](std::int64_t count) { return static_cast<double>(count == 0 ? 1 : count); };
   set("atol", config.atol);
   set("rtol", config.rtol);
-  set("miters", static_cast<double>(config.miters));
+  set("miters", bound(config.miters));
   set("ls_type", std::string_view(config.ls_type));
-  set("ls_max_iters", static_cast<double>(config.ls_max_iters));
+  set("ls_max_iters", bound(config.ls_max_iters));
   set("ls_cutback", config.ls_cutback);
   set("ls_c", config.ls_c);
   set("substep_del_tol", config.substep_del_tol);

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -86,6 +88,27 @@ class Interrupting:
 
     def __float__(self) -> float:
         raise KeyboardInterrupt
+
+
+def test_an_artifact_may_allow_no_iteration_as_in_neml2(
+    artifacts: Artifacts, tmp_path: Path
+) -> None:
+    """It records 0, which makes no step, as 1 does; a negative number is refused with its file."""
+    kernels, root = shutil.ignore_patterns("kernels"), tmp_path / "viscoplastic"
+    shutil.copytree(artifacts["viscoplastic"], root, ignore=kernels)
+    file = root / "metadata.json"
+    metadata = json.loads(file.read_text())
+    metadata["solver_config"].update(miters=0, ls_max_iters=0)
+    file.write_text(json.dumps(metadata))
+    model = Model(root)
+    assert model.options["miters"] == model.options["ls_max_iters"] == 1
+    with pytest.raises(ConvergenceError) as caught:
+        model.forward(first_step(model, STRAIN))
+    assert caught.value.report["iterations"].tolist() == [0, 0]
+    metadata["solver_config"]["miters"] = -1
+    file.write_text(json.dumps(metadata))
+    with pytest.raises(FatalError, match=r"metadata\.json: the solver: .*'miters' must .*got -1"):
+        Model(root)
 
 
 def test_options_are_updated_as_a_dict_is(viscoplastic: Model) -> None:
