@@ -7,22 +7,29 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from neml2_capi.kernels.program import NoValueError
+from neml2_capi.kernels.program import NoKernel, NoValueError
 
-_OTHERS = "Ask for the others alone, with -d OUT:IN for each of them"
 _NO_VALUE = (
     "torch takes the derivative from the result of an operator, and keeps no value of it in the "
-    f"graph (pytorch/pytorch#187907). {_OTHERS}; or write the law with the operators of "
-    "neml2/types/functions.py, which compute such a result again; or take this derivative in "
-    "NEML2's Python, by neml2.eager"
+    "graph (pytorch/pytorch#187907)"
 )
+_OTHER_WAYS = (
+    "; or write the law with the operators of neml2/types/functions.py, which compute such a "
+    "result again; or take this derivative in NEML2's Python, by neml2.eager"
+)
+
+Pair = tuple[str, str]
 
 
 class PairError(RuntimeError):
     """Derivatives that cannot be compiled, and what to do."""
+
+
+class _TracedError(Exception):
+    """A graph that was traced, and is not compiled."""
 
 
 def name_pairs() -> None:
@@ -40,7 +47,11 @@ def name_pairs() -> None:
         except Exception as error:
             if not (pairs := _pairs_of(module)):
                 raise
-            raise PairError(_told(error, module, inputs, pairs)) from error
+            failed = _failed_alone(
+                pairs, module, lambda: original(module, inputs, *arguments, **options)
+            )
+            told = _told(failed or dict.fromkeys(pairs, error), pairs, module, inputs)
+            raise PairError(told) from error
 
     export._compile_param_derivative_graph = compiled
     _take_short_names(export)
@@ -65,20 +76,65 @@ def _take_short_names(export: Any) -> None:
     export._resolve_derivative_specs = resolved
 
 
+def _failed_alone(
+    pairs: list[Pair], module: Any, compiled: Callable[[], Any]
+) -> dict[Pair, Exception]:
+    """The pairs that cannot be traced by themselves, and why; none if that cannot be tried."""
+    failed: dict[Pair, Exception] = {}
+    if len(pairs) < 2 or getattr(module, "selected_pairs", None) is None:
+        return failed
+    import torch._inductor
+
+    compile_and_package, selected = torch._inductor.aoti_compile_and_package, module.selected_pairs
+    torch._inductor.aoti_compile_and_package = _require_values
+    try:
+        for pair in pairs:
+            module.selected_pairs = {pair}
+            try:
+                compiled()
+            except _TracedError:
+                pass
+            except Exception as error:
+                failed[pair] = error
+    finally:
+        torch._inductor.aoti_compile_and_package = compile_and_package
+        module.selected_pairs = selected
+    return failed
+
+
+def _require_values(program: Any, *_: Any, **__: Any) -> None:
+    """NoValueError if a graph lacks a value, else _TracedError: it ends what compiles the graph."""
+    from neml2_capi.kernels.trace import read
+
+    try:
+        read(program)
+    except NoValueError:
+        raise
+    except NoKernel:
+        pass
+    raise _TracedError
+
+
 def _told(
-    error: Exception, module: Any, inputs: Sequence[Any], pairs: list[tuple[str, str]]
+    failed: Mapping[Pair, Exception], pairs: list[Pair], module: Any, inputs: Sequence[Any]
 ) -> str:
     constant = _constant_outputs(module, inputs)
-    if alone := [pair for pair in pairs if pair[0] in constant]:
-        return (
-            f"{_derivatives(alone)} cannot be compiled: {', '.join(sorted({o for o, _ in alone}))} "
-            f"depends on none of the parameters. {_OTHERS}"
-        )
-    reason = _NO_VALUE if isinstance(error, NoValueError) else f"{_reason(error)}. {_OTHERS}"
-    return f"{_derivatives(pairs)} cannot be compiled: {reason}"
+    of_reason: dict[str, list[Pair]] = {}
+    for pair, error in failed.items():
+        reason = _NO_VALUE if isinstance(error, NoValueError) else _reason(error)
+        if pair[0] in constant:
+            reason = f"{pair[0]} depends on none of the parameters"
+        of_reason.setdefault(reason, []).append(pair)
+    told = "; ".join(
+        f"{_derivatives(some)} cannot be compiled: {why}" for why, some in of_reason.items()
+    )
+    others = [f"-d {output}:{name}" for output, name in pairs if (output, name) not in failed]
+    names = " ".join(others) or "-d OUT:IN for each of them"
+    ways = _OTHER_WAYS if _NO_VALUE in of_reason else ""
+    return f"{told}. Ask for the others alone, with {names}{ways}"
 
 
-def _pairs_of(module: Any) -> list[tuple[str, str]]:
+def _pairs_of(module: Any) -> list[Pair]:
     """List the outputs or unknowns that a graph derives, each with its parameter."""
     pairs = getattr(module, "selected_pairs", None)
     if pairs is None and hasattr(module, "emitted_param_pairs"):
@@ -98,7 +154,7 @@ def _reason(error: Exception) -> str:
     return f"{first}, at {file}:{line}: `{code}`"
 
 
-def _derivatives(pairs: list[tuple[str, str]]) -> str:
+def _derivatives(pairs: list[Pair]) -> str:
     told = ", ".join(f"{output} with respect to {name}" for output, name in pairs)
     return f"the derivative{'s' * (len(pairs) > 1)} of {told}"
 

@@ -24,6 +24,18 @@ SAVED = """\
   []
 []
 """
+#: By its coefficient it can be derived, and not by its order.
+NUCLEATION = """\
+[Models]
+  [law]
+    type = AvramiErofeevNucleation
+    coef = 0.7
+    order = 2.75
+    conversion_degree = 'alpha'
+    reaction_rate = 'out'
+  []
+[]
+"""
 #: An output that the parameter does not move.
 APART = """\
 [Models]
@@ -95,11 +107,19 @@ def test_a_result_without_a_value_is_told_with_its_pair_and_ways_out(tmp_path: P
         assert way in line
 
 
+def test_pairs_that_can_be_compiled_are_told_apart(tmp_path: Path) -> None:
+    line = refused(tmp_path, NUCLEATION, "-p", "k", "-p", "n", "-d", "out:k", "-d", "out:n")
+    assert "the derivative of out with respect to law.n cannot be compiled: torch takes" in line
+    assert "Ask for the others alone, with -d out:law.k; or write" in line
+
+
 def test_an_output_that_depends_on_no_parameter_is_named(tmp_path: Path) -> None:
     pairs = ("-d", "stress:elasticity.E", "-d", "k:elasticity.E")
     line = refused(tmp_path, APART, "-p", "elasticity.E", *pairs)
-    assert "k depends on none of the parameters. Ask for the others alone, with -d" in line
-    assert "stress" not in line
+    assert "the derivative of k with respect to elasticity.E cannot be compiled: k " in line
+    assert line.endswith(
+        "k depends on none of the parameters. Ask for the others alone, with -d stress:elasticity.E"
+    )
 
 
 def test_what_torch_cannot_trace_is_told_in_a_line_with_its_pair(tmp_path: Path) -> None:
