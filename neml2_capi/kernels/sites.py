@@ -1,4 +1,4 @@
-"""neml2-compile with the sub-batch axes kept that it loses between segments.
+"""neml2-compile with the sub-batch axes kept that it loses between segments, and in float64.
 
 `python sites.py OPTIONS` takes the options of neml2-compile, and does what capture.py does with its
 environment variables.
@@ -14,6 +14,9 @@ install() puts that right where neml2-compile asks for example inputs, traces, a
 - a traced module gets its inputs with the sites of its example inputs, and so do seeds of tangents;
 - what a traced module returns must have the shape that it has without a trace;
 - metadata.json says which sites each output has.
+
+Tensors of an input file that say no element type get float64, as in neml2-run: its graphs are of
+float64, also for a leaf of float32.
 
 It needs NEML2 and torch alone, is run by its path, and leaves another NEML2 as it is. The processes
 that neml2-compile starts run it once more, as __mp_main__.
@@ -270,6 +273,9 @@ def _with_sites(counts: list[int]) -> Callable[[Any, tuple[Any, ...]], tuple[Any
 
 
 def _run(name: str) -> None:
+    import torch
+
+    torch.set_default_dtype(torch.float64)
     here = Path(__file__).resolve().parent
     sys.path[:] = [path for path in sys.path if Path(path).resolve() != here]  # it has a trace.py
     install()

@@ -20,14 +20,33 @@ import neml2_capi
 from neml2_capi.artifact.targets import level_here
 from neml2_capi.kernels.folder import directory_checksum, read_metadata
 
+#: With a constant whose element type is torch's default.
+HARDENING = """\
+[Tensors]
+  [K]
+    type = Python
+    expr = "Scalar(torch.tensor(0.1))"
+  []
+[]
+[Models]
+  [law]
+    type = LinearIsotropicHardening
+    hardening_modulus = 'K'
+    equivalent_plastic_strain = 'ep'
+    isotropic_hardening = 'k'
+  []
+[]
+"""
 ELASTICITY = ROOT / "examples" / "models" / "elasticity.i"
 
 pytestmark = pytest.mark.full("it compiles models")
 
 
-def compiled(into: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "neml2_capi.cli", "compile", str(ELASTICITY)]
-    command += ["--model", "elasticity", "--output-dir", str(into), *options]
+def compiled(
+    into: Path, *options: str, source: Path = ELASTICITY, model: str = "elasticity"
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "neml2_capi.cli", "compile", str(source), "--model", model]
+    command += ["--output-dir", str(into), *options]
     return subprocess.run(command, capture_output=True, text=True)
 
 
@@ -54,6 +73,18 @@ def test_kernels_only_writes_all_but_packages(tmp_path: Path) -> None:
     strain = np.array([[1e-3, 0, 0, 0, 0, 0]])
     stress = neml2_capi.Model(root).forward({"strain": strain})["stress"]
     np.testing.assert_allclose(stress, kernel(strain)[0], rtol=1e-14)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_tensors_of_an_input_file_have_the_element_type_that_neml2_run_gives(
+    tmp_path: Path,
+) -> None:
+    source = tmp_path / "law.i"
+    source.write_text(HARDENING)
+    options = ("--kernels", "only", "--target", native_target(), "-q")
+    done = compiled(tmp_path, *options, source=source, model="law")
+    assert done.returncode == 0, done.stderr
+    assert neml2_capi.Model(tmp_path / "law").forward({"ep": np.ones(1)})["k"] == 0.1
 
 
 @pytest.mark.usefixtures("compiler")
