@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "capi/artifact/locate.h"
+#include "capi/model/options.h"
 
 namespace neml2_capi::abi {
 
@@ -99,6 +100,7 @@ int32_t neml2_source_describe(char* buffer, int64_t capacity, int64_t* needed, c
   return guarded([&] {
     const neml2_source given = read_sized(source, "source");
     const artifact::Metadata metadata = metadata_of(given, device_of(given.device, given.device_index));
+    model::Options::require_solver(metadata);
     return copy_text(artifact::describe(metadata), buffer, capacity, needed);
   });
 }

@@ -80,28 +80,31 @@ const std::vector<Options::Info>& Options::all() {
 }
 
 Options::Options(const artifact::Metadata& metadata) {
+  set_solver(metadata);
+  if (const char* wanted = std::getenv(threads_variable)) set_threads(wanted);
+  if (const char* folder = std::getenv(capsule_variable)) set("capsule", std::string_view(folder));
+}
+
+void Options::require_solver(const artifact::Metadata& metadata) { Options().set_solver(metadata); }
+
+void Options::set_solver(const artifact::Metadata& metadata) {
+  const artifact::SolverConfig& config = metadata.solver;
+  // As in NEML2, bounds that are exclusive: 0 is no step and no trial, as 1 is.
+  const auto bound = [](std::int64_t count) { return static_cast<double>(count == 0 ? 1 : count); };
   try {
-    set_solver(metadata.solver);
+    set("atol", config.atol);
+    set("rtol", config.rtol);
+    set("miters", bound(config.miters));
+    set("ls_type", std::string_view(config.ls_type));
+    set("ls_max_iters", bound(config.ls_max_iters));
+    set("ls_cutback", config.ls_cutback);
+    set("ls_c", config.ls_c);
+    set("substep_del_tol", config.substep_del_tol);
   } catch (const Error& error) {
     const std::string file = metadata.file.string();
     throw Error(NEML2_ERROR_ARTIFACT, file,
                 join(file, ": the solver: ", error.what(), " Compile the model again with other settings."));
   }
-  if (const char* wanted = std::getenv(threads_variable)) set_threads(wanted);
-  if (const char* folder = std::getenv(capsule_variable)) set("capsule", std::string_view(folder));
-}
-
-void Options::set_solver(const artifact::SolverConfig& config) {
-  // As in NEML2, bounds that are exclusive: 0 is no step and no trial, as 1 is.
-  const auto bound = [](std::int64_t count) { return static_cast<double>(count == 0 ? 1 : count); };
-  set("atol", config.atol);
-  set("rtol", config.rtol);
-  set("miters", bound(config.miters));
-  set("ls_type", std::string_view(config.ls_type));
-  set("ls_max_iters", bound(config.ls_max_iters));
-  set("ls_cutback", config.ls_cutback);
-  set("ls_c", config.ls_c);
-  set("substep_del_tol", config.substep_del_tol);
 }
 
 void Options::set_threads(std::string_view wanted) {

@@ -19,6 +19,8 @@ class Options {
   // Throws NEML2_ERROR_ARGUMENT if that is not a number of threads, NEML2_ERROR_ARTIFACT for settings of the artifact
   // that are out of bounds.
   explicit Options(const artifact::Metadata& metadata);
+  // Throws NEML2_ERROR_ARTIFACT as the constructor does.
+  static void require_solver(const artifact::Metadata& metadata);
 
   // A text is kept as the position of its choice.
   struct Info {
@@ -71,7 +73,7 @@ class Options {
   const CapsuleFolder* capsule() const { return capsule_; }
 
  private:
-  void set_solver(const artifact::SolverConfig& config);
+  void set_solver(const artifact::Metadata& metadata);
   void set_threads(std::string_view wanted);
   void put(const Info& info, double value);
   double value_of(const Info& info) const;

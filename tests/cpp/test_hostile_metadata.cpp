@@ -150,8 +150,8 @@ void a_bad_option_names_the_file(const Artifact& a) {
                      {"ls_max_iters", 8},      {"ls_cutback", 3.0}, {"ls_c", 0.01}, {"substep_del_tol", 1e-5},
                      {"solver_kind", "direct"}};
   const std::vector<std::pair<std::string, json>> bad = {
-      {"atol", -1.0},      {"rtol", -1.0},      {"miters", 0}, {"miters", 4000000000}, {"ls_type", "GOLDEN"},
-      {"ls_max_iters", 0}, {"ls_cutback", 0.5}, {"ls_c", 2.0}, {"substep_del_tol", -1}};
+      {"atol", -1.0},       {"rtol", -1.0},      {"miters", -1}, {"miters", 4000000000}, {"ls_type", "GOLDEN"},
+      {"ls_max_iters", -1}, {"ls_cutback", 0.5}, {"ls_c", 2.0},  {"substep_del_tol", -1}};
   for (const auto& [name, value] : bad) {
     json metadata = document(implicit(variable("u")));
     metadata["solver_config"] = good;
