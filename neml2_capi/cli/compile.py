@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -14,9 +15,8 @@ from pathlib import Path
 
 import click
 
-from neml2_capi import FatalError, Model
+from neml2_capi import FatalError
 from neml2_capi._ffi.outside import require_outside
-from neml2_capi._rest import slopes_at_rest
 from neml2_capi.artifact.bounds import Interval
 from neml2_capi.artifact.lock import locked
 from neml2_capi.artifact.rebuild import RebuildError, System, rebuild, torch_headers
@@ -25,16 +25,23 @@ from neml2_capi.cli import bounds as bounds_of_artifact
 from neml2_capi.cli import options
 from neml2_capi.cli.build_kernels import show
 from neml2_capi.cli.compiler import run_compiler, terminated_as_by_exit
+from neml2_capi.cli.made import ADD_PACKAGES, install, try_out
 from neml2_capi.kernels import capture, sites
 from neml2_capi.kernels.build import NATIVE, build, compiler
 from neml2_capi.kernels.build import TARGETS as KERNEL_TARGETS
 from neml2_capi.kernels.collect import collect
 from neml2_capi.kernels.folder import KernelError, read_metadata
-from neml2_capi.kernels.whole import Staging, require_opens, without_kernels
+from neml2_capi.kernels.whole import Staging, without_kernels
 
 _INTERPRETER = "NEML2_CAPI_COMPILER"
 #: The target whose packages have no vectors, so that they can be compiled again for any machine.
 _SCALAR = "x86-64-v2"
+_FOR_ONE_POINT = (
+    "Write the law for one point: a package, by --kernels auto, is refused too if it gives a point "
+    "what depends on others"
+)
+#: Of what a kernel is refused for, see kernels/pointwise.py.
+_MIXES_POINTS = r" (mixes|picks or adds up) points"
 
 
 class Target(click.ParamType):  # type: ignore[type-arg]
@@ -197,17 +204,19 @@ def compile_command(
         if kernels == "no":
             if model:
                 _bound(folder / model, wanted_bounds)
-                _try_at_rest(folder / model, dtype)
+                try_out(folder / model, dtype)
             return
         folders = _write_kernels(Path(scratch), wanted, elsewhere, cc, staging)
         roots = [made.parents[1] for made in folders]
-        for root in roots or ([folder / model] if model and not staging else []):
+        roots = roots or ([folder / model] if model and not staging else [])
+        for root in roots:
             _bound(root, wanted_bounds)
         if staging:
-            _install(staging, folders, Path(output_dir), dtype)
+            install(staging, folders, Path(output_dir), dtype)
             folders = [Path(output_dir) / folder.relative_to(staging.folder) for folder in folders]
-        for made in folders:
-            _try_at_rest(made.parents[1], dtype)
+            roots = [made.parents[1] for made in folders]
+        for root in roots:
+            try_out(root, dtype)
         if not {"-q", "--quiet"} & set(others):
             for made in folders:
                 show(made)
@@ -224,13 +233,6 @@ def _bound(artifact: Path, wanted: list[Interval]) -> None:
         ) from error
 
 
-def _try_at_rest(artifact: Path, dtype: str) -> None:
-    """Warn of derivatives that are not finite where jobs begin."""
-    with contextlib.suppress(FatalError), Model(artifact, dtype=dtype) as model:
-        for warning in slopes_at_rest(model):
-            click.echo(f"Warning: {warning}", err=True)
-
-
 @contextlib.contextmanager
 def _staging(output_dir: str, kernels: str) -> Iterator[Staging | None]:
     """Where an artifact without packages is written until it has been opened."""
@@ -242,23 +244,6 @@ def _staging(output_dir: str, kernels: str) -> Iterator[Staging | None]:
         yield staging
     finally:
         staging.remove()
-
-
-def _install(staging: Staging, folders: list[Path], output_dir: Path, dtype: str) -> None:
-    """Move artifacts into place, if each can be opened. A click error says what has no kernel."""
-    for folder in folders:
-        root = folder.parents[1]
-        try:
-            require_opens(root, dtype)
-        except KernelError as error:
-            raise click.ClickException(
-                f"{root.name} cannot run on kernels alone: {error}. Compile it with --kernels "
-                "auto, which adds packages. Nothing was written."
-            ) from error
-    for folder in folders:
-        staging.install([f"cpu/{dtype}", f"kernels/{dtype}"], folder.parents[1].name)
-    for stub in staging.folder.glob("*.i"):
-        stub.replace(output_dir / stub.name)
 
 
 def _require_own_folder(output: Path, model: str | None) -> None:
@@ -347,9 +332,9 @@ def _tell_what_is_missing(scratch: Path, folder: Path, staging: Staging | None) 
         captured = json.loads((scratch / f"{name}.json").read_text(encoding="utf-8"))
         told = f"{name} has no kernel: {captured.get('told', reason)}"
         if staging:
+            advice = _FOR_ONE_POINT if re.search(_MIXES_POINTS, told) else ADD_PACKAGES
             raise click.ClickException(
-                f"{root.name} cannot run on kernels alone: {told}. Compile it with --kernels auto, "
-                "which adds packages. Nothing was written."
+                f"{root.name} cannot run on kernels alone: {told}. {advice}. Nothing was written."
             )
         click.echo(f"Warning: {told}. {root.name} will run on packages there.", err=True)
 

@@ -39,8 +39,9 @@ def doctor_command(
     Tells what each package asks for beside what this machine has: instruction sets, C and C++
     library. Looks at the metadata, and at every function and operator that a package calls, which
     tells what it will run on: the built-in runtime, libtorch, or kernels in its place; and names
-    operators whose compiled form is wrong. No compiled code is loaded, but with --run. The exit
-    status is 1 if anything is wrong.
+    operators whose compiled form is wrong. No compiled code is loaded, but with --run, which opens
+    the artifact: a law that takes points together is told so then. The exit status is 1 if anything
+    is wrong.
     """
     found = examine(path, dtype)
     findings = found.findings
@@ -74,7 +75,7 @@ def doctor_command(
     else:
         if needs:
             console().print(_table(needs, here))
-        _show(console(), path, findings, notes, choices, found.replaced)
+        _show(console(), path, findings, notes, choices, found.replaced, opened=run)
     context.exit(1 if findings else 0)
 
 
@@ -106,6 +107,8 @@ def _show(
     notes: list[str],
     choices: list[Choice],
     replaced: list[Finding],
+    *,
+    opened: bool,
 ) -> None:
     for finding in findings:
         about = f"{finding.subject}: " if finding.subject not in finding.problem else ""
@@ -120,4 +123,6 @@ def _show(
     else:
         if not elsewhere:
             screen.print(Text(_runs_on(replaced, choices)), soft_wrap=True)
+        if not opened:
+            screen.print(Text("it was not opened, which runs its code: --run does"))
         screen.print(Text.assemble((f"{path} will run here", "bold green")), soft_wrap=True)

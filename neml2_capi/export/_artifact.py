@@ -27,7 +27,7 @@ from neml2_capi.kernels.evaluate import evaluate
 from neml2_capi.kernels.folder import KernelError, write_sources
 from neml2_capi.kernels.program import NoKernel, Program
 from neml2_capi.kernels.trace import read
-from neml2_capi.kernels.whole import Staging, require_opens
+from neml2_capi.kernels.whole import Staging, lacks_kernel, require_opens
 
 Json = dict[str, Any]
 
@@ -175,11 +175,13 @@ class Artifact:
         try:
             require_opens(self._folder, self._type)
         except KernelError as error:
-            raise FatalError(
-                f"the model cannot run on kernels alone: {error}. Export it with "
-                'kernels="auto", which compiles packages too',
-                lib.NEML2_ERROR_UNSUPPORTED,
-            ) from error
+            told = f"the model cannot be opened: {error}"
+            if lacks_kernel(error):
+                told = (
+                    f"the model cannot run on kernels alone: {error}. Export it with "
+                    'kernels="auto", which compiles packages too'
+                )
+            raise FatalError(told, lib.NEML2_ERROR_UNSUPPORTED) from error
 
 
 def envelope(

@@ -85,7 +85,7 @@ def without_kernels(metadata: Any, document: Any) -> dict[str, str]:
 
 
 def require_opens(artifact: Path, dtype: str) -> None:
-    """KernelError if an artifact without packages cannot be opened here.
+    """KernelError if an artifact without packages cannot be opened here, without a full stop.
 
     Parameters
     ----------
@@ -101,4 +101,9 @@ def require_opens(artifact: Path, dtype: str) -> None:
     try:
         Model(artifact, dtype=dtype).close()
     except Error as error:
-        raise KernelError(str(error).replace(f"{artifact.parent}/", "")) from error
+        raise KernelError(str(error).replace(f"{artifact.parent}/", "").rstrip(".")) from error
+
+
+def lacks_kernel(error: KernelError) -> bool:
+    """Tell whether an artifact could be opened, if it had packages."""
+    return " has no kernel: " in str(error)

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click import ClickException
 from command_line import answer, command, findings
 
 from neml2_capi import examples
+from neml2_capi.cli.made import try_out
 
 Artifacts = Mapping[str, Path]
 
@@ -73,7 +75,10 @@ def test_a_good_artifact_will_run(artifacts: Artifacts, name: str) -> None:
 
 
 def test_it_says_so(artifacts: Artifacts) -> None:
-    assert answer("doctor", artifacts["elasticity"]).endswith("will run here\n")
+    *_, said, last = answer("doctor", artifacts["elasticity"]).splitlines()
+    assert last.endswith("will run here")
+    assert said == "it was not opened, which runs its code: --run does"
+    assert "not opened" not in answer("doctor", artifacts["elasticity"], "--run")
 
 
 def no_such_folder(root: Path) -> None:
@@ -148,6 +153,10 @@ def package_of_another_model(root: Path) -> None:
     edit_metadata(root, lambda metadata: metadata["segments"][0].update(param_inputs=[]))
 
 
+def solver_out_of_bounds(root: Path) -> None:
+    edit_metadata(root, lambda metadata: metadata.update(solver_config=SOLVER))
+
+
 def dangling_name(root: Path) -> None:
     def rename(metadata: Any) -> None:
         metadata["segments"][0]["inputs"][0]["name"] = "total_strain"
@@ -155,6 +164,11 @@ def dangling_name(root: Path) -> None:
     edit_metadata(root, rename)
 
 
+#: Of an artifact that would make -1 iterations.
+SOLVER = {
+    **{"atol": 1e-10, "rtol": 1e-10, "miters": -1, "substep_del_tol": 1e-6, "ls_c": 1e-3},
+    **{"ls_type": "BACKTRACKING", "ls_max_iters": 1, "ls_cutback": 2.0, "solver_kind": "direct"},
+}
 AGAIN = (
     "neml2-compile INPUT.i --model elasticity --device cpu --dtype float64 -p elasticity.E "
     "-d stress:strain"
@@ -182,6 +196,7 @@ AGAIN = (
         (missing_operator, "aoti_torch_empty_strange", "Write the model without it"),
         (package_of_another_model, "takes 2 tensors", "from one compilation"),
         (dangling_name, "'total_strain'", "from one compilation"),
+        (solver_out_of_bounds, "'miters' must lie between 1", AGAIN),
     ],
 )
 def test_doctor_names_what_is_broken_and_what_mends_it(
@@ -330,6 +345,15 @@ def test_a_trial_loads_and_evaluates(artifacts: Artifacts) -> None:
         document = json.loads(answer("doctor", artifacts[name], "--run", "--json"))
         (note,) = document["notes"]
         assert note == "it was loaded and evaluated on its kernels: 2 points with made-up inputs"
+
+
+def test_compile_opens_what_it_has_made_for_this_machine(broken: Path) -> None:
+    try_out(broken, "float64")
+    wrong_machine(broken)
+    try_out(broken, "float64")
+    solver_out_of_bounds(broken)
+    with pytest.raises(ClickException, match="compiled, and cannot be opened: .*'miters' must"):
+        try_out(broken, "float64")
 
 
 def test_a_crash_is_a_finding(broken: Path) -> None:

@@ -10,9 +10,11 @@ from typing import Any
 import handmade
 import numpy as np
 import pytest
+from click import ClickException
 from handmade import scalar
 
 from neml2_capi import FatalError, Graph, Model
+from neml2_capi.cli.made import try_out
 
 pytestmark = [pytest.mark.full("packages are compiled by torch"), pytest.mark.native]
 
@@ -36,6 +38,8 @@ def test_a_model_of_points_together_is_refused(tmp_path: Path, law: str) -> None
     (tmp_path / "metadata.json").write_text(json.dumps(metadata))
     with pytest.raises(FatalError, match="depends on other points: output 0 changes if they do"):
         Model(tmp_path)
+    with pytest.raises(ClickException, match=r"cannot be opened: .*depends on other points"):
+        try_out(tmp_path, "float64")  # the last that neml2-capi compile does
     given = torch.linspace(1, 2, 1000, dtype=torch.float64)
     (found,) = Graph(package)(given)
     np.testing.assert_allclose(found, LAWS[law](given), rtol=1e-14)

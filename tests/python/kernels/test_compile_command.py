@@ -37,6 +37,39 @@ HARDENING = """\
   []
 []
 """
+#: More iterations than the library takes.
+ENDLESS = """\
+[Models]
+  [rate]
+    type = ScalarBackwardEulerTimeIntegration
+    variable = 'x'
+    time = 't'
+  []
+  [law]
+    type = ImplicitUpdate
+    equation_system = 'system'
+    solver = 'newton'
+  []
+[]
+[EquationSystems]
+  [system]
+    type = NonlinearSystem
+    model = 'rate'
+    unknowns = 'x'
+    residuals = 'x_residual'
+  []
+[]
+[Solvers]
+  [newton]
+    type = Newton
+    max_its = 2000000
+    linear_solver = 'lu'
+  []
+  [lu]
+    type = DenseLU
+  []
+[]
+"""
 ELASTICITY = ROOT / "examples" / "models" / "elasticity.i"
 
 pytestmark = pytest.mark.full("it compiles models")
@@ -187,6 +220,20 @@ def test_a_model_without_kernels_is_refused_before_it_is_written(tmp_path: Path)
     assert "--kernels auto" in told
     assert [p.name for p in (tmp_path / "out").iterdir()] == ["sorted"]
     assert (tmp_path / "out" / "sorted" / "metadata.json").read_text() == "earlier"
+
+
+@pytest.mark.usefixtures("compiler")
+def test_what_cannot_be_opened_is_told_with_its_cause(tmp_path: Path) -> None:
+    (tmp_path / "law.i").write_text(ENDLESS)
+    options = ("--kernels", "only", "--target", native_target(), "-q")
+    done = compiled(tmp_path / "out", *options, source=tmp_path / "law.i", model="law")
+    assert done.returncode == 1
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
+    assert line.startswith("Error: law cannot be opened: law/metadata.json: the solver: ")
+    assert "'miters' must lie between 1 and 1e+06" in line
+    assert line.endswith("with other settings. Nothing was written.")
+    assert "--kernels auto" not in line
+    assert not list((tmp_path / "out").iterdir())
 
 
 @pytest.mark.usefixtures("compiler")
