@@ -114,7 +114,8 @@ class Target(click.ParamType):  # type: ignore[type-arg]
     type=click.Choice(["float64", "float32"]),
     default="float64",
     show_default=True,
-    help="The element type of all variables.",
+    help="The element type that a host asks for, and the name of the folder. neml2-compile 3.1.0 "
+    "writes packages of float64 into both: variables are float64, with a warning.",
 )
 @click.option(
     "--bounds",

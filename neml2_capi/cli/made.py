@@ -14,6 +14,10 @@ from neml2_capi.kernels.folder import KernelError
 from neml2_capi.kernels.whole import Staging, lacks_kernel, require_opens
 
 ADD_PACKAGES = "Compile it with --kernels auto, which adds packages"
+_FLOAT64 = (
+    "{0} takes and gives arrays of float64: neml2-compile writes packages of float64 for --dtype "
+    "{1}, too"
+)
 
 
 def install(staging: Staging, folders: list[Path], output_dir: Path, dtype: str) -> None:
@@ -36,12 +40,14 @@ def install(staging: Staging, folders: list[Path], output_dir: Path, dtype: str)
 def try_out(artifact: Path, dtype: str) -> None:
     """Open an artifact that is for this machine: an error says why it cannot be.
 
-    Warns of derivatives that are not finite where jobs begin.
+    Warns of derivatives that are not finite where jobs begin, and of another element type.
     """
     try:
         with Model(artifact, dtype=dtype) as model:
             for warning in slopes_at_rest(model):
                 click.echo(f"Warning: {warning}", err=True)
+            if str(model.dtype) != dtype:
+                click.echo(f"Warning: {_FLOAT64.format(artifact, dtype)}", err=True)
     except FatalError as error:
         if _is_for_another_machine(artifact, dtype):
             return

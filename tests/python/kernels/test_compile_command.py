@@ -237,6 +237,16 @@ def test_what_cannot_be_opened_is_told_with_its_cause(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("compiler")
+def test_packages_in_float64_of_a_float32_leaf_are_told(tmp_path: Path) -> None:
+    options = ("--kernels", "only", "--target", native_target(), "-q", "--dtype", "float32")
+    done = compiled(tmp_path, *options)
+    assert done.returncode == 0, done.stderr
+    assert neml2_capi.Model(tmp_path / "elasticity", dtype="float32").dtype == np.float64
+    assert "Warning: " in done.stderr
+    assert "takes and gives arrays of float64" in done.stderr
+
+
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("cc", "written"), [("false", False), ("no-such-compiler", True)])
 def test_kernels_that_no_compiler_takes_are_refused(tmp_path: Path, cc: str, written: bool) -> None:
     """If there is no compiler, the sources wait for another machine."""
