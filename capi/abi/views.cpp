@@ -46,7 +46,7 @@ void add_hypothesis(ModelObject& model, const neml2_source& source) {
                                                             text_of(source.strain), text_of(source.stress));
   model.value = model::Model::around({law, &law->model()}, reduction->boundary());
   model.routes = std::make_shared<const model::Routes>(
-      model.value, std::make_shared<const model::UnderHypothesis>(law, std::move(reduction)));
+      model.value, std::make_shared<const model::UnderHypothesis>(law, std::move(reduction), model.text != nullptr));
 }
 
 }  // namespace

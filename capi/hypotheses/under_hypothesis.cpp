@@ -49,10 +49,11 @@ Request without_slopes(Request request) {
 
 }  // namespace
 
-UnderHypothesis::UnderHypothesis(std::shared_ptr<const Routes> law, std::unique_ptr<const Reduction> reduction)
+UnderHypothesis::UnderHypothesis(std::shared_ptr<const Routes> law, std::unique_ptr<const Reduction> reduction,
+                                 bool on_device)
     : law_(std::move(law)), reduction_(std::move(reduction)) {
   const Model& model = law_->model();
-  if (!model.is_around_another()) lanes_ = engine_for(model, &reduction_->condensation());
+  if (!on_device && !model.is_around_another()) lanes_ = engine_for(model, &reduction_->condensation());
 }
 
 const kernels::Engine* UnderHypothesis::lanes_for(const Plan& plan, const Bindings& bindings) const {

@@ -14,8 +14,9 @@ namespace neml2_capi::model {
 
 class UnderHypothesis final : public Route {
  public:
-  // Both must fit each other. The routes are of the law itself.
-  UnderHypothesis(std::shared_ptr<const Routes> law, std::unique_ptr<const Reduction> reduction);
+  // Both must fit each other. The routes are of the law itself. Its kernels solve for the free strains, too, unless the law is
+  // evaluated on a device.
+  UnderHypothesis(std::shared_ptr<const Routes> law, std::unique_ptr<const Reduction> reduction, bool on_device);
 
   bool takes_slopes(const Request& request) const override;
   // Throws NEML2_ERROR_UNSUPPORTED if the points converge as a batch.

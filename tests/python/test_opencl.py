@@ -279,3 +279,18 @@ def resident() -> int:
     """The memory of this process, in bytes."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_a_law_under_a_hypothesis_is_evaluated_on_the_device(tmp_path: Path) -> None:
+    """Kernels of the processor were taken, whose law is another one here."""
+    model = Model(with_text(tmp_path / "artifact"), device="opencl:0", hypothesis="plane_stress")
+    model["E"] = 2.0
+    strain = strains(100)[:, :3]
+    outputs, report = model.evaluate({"strain": strain})
+    trace = strain[:, :2].sum(axis=1) * 2 / 3  # of the strain whose stress zz vanishes
+    expected = 2.0 * strain
+    expected[:, :2] += trace[:, np.newaxis]
+    np.testing.assert_allclose(outputs["stress"], expected, rtol=1e-9, atol=1e-9)
+    assert not report["status"].any() and (report["iterations"] >= 3).all()
+    along = model.jvp({"strain": strain}, {"strain": strain})[1]["stress"]
+    np.testing.assert_allclose(along, expected, rtol=1e-9, atol=1e-9)

@@ -219,3 +219,23 @@ def test_rows_beside_columns_are_told(model: Model, queue: Any) -> None:
     columns = arrays.to_device(queue, strains(POINTS).T.copy()).T
     with pytest.raises(FatalError, match=r"'stress' has values 1 elements apart.*lie 50 apart"):
         model.bind({"strain": columns}, {"stress": arrays.zeros(queue, (POINTS, 6), float)})
+
+
+@pytest.mark.parametrize(
+    "view",
+    [{"material_axes": True}, {"strain_measure": "logarithmic"}, {"hypothesis": "plane_strain"}],
+    ids=str,
+)
+def test_a_view_takes_arrays_of_the_host(
+    device: Any, tmp_path: Path, queue: Any, view: dict[str, Any]
+) -> None:
+    """The device read and wrote beyond the arrays, whose rows are the view's."""
+    index = devices().index(device.int_ptr)
+    viewed = Model(with_text(tmp_path / "artifact"), device=f"opencl:{index}", **view)
+    given = {v.name: np.zeros((POINTS, *v.point_shape)) for v in viewed.inputs}
+    given |= {name: given[name] + np.eye(3) for name in given if given[name].shape[1:] == (3, 3)}
+    there = {name: arrays.to_device(queue, value) for name, value in given.items()}
+    with pytest.raises(FatalError, match="give it arrays of the host"):
+        viewed.forward(there)
+    for stress in viewed.forward(given).values():
+        np.testing.assert_array_equal(stress, 0)
