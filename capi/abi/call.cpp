@@ -192,9 +192,10 @@ int32_t neml2_call_memory_set(neml2_call* call, const neml2_call_memory* memory)
             "The model does not compute on a device by the text of its kernels: its arrays are the host's. Write the "
             "text with neml2-capi build-kernels --target opencl or cuda, and open the model for that device.");
       if (its.model->is_around_another())
-        throw Error(NEML2_ERROR_UNSUPPORTED, "memory",
-                    "The model has a hypothesis, a strain measure or material axes, which are the host's: give it arrays of "
-                    "the host. The law itself is evaluated on the device.");
+        throw Error(
+            NEML2_ERROR_UNSUPPORTED, "memory",
+            "The model has a hypothesis, a strain measure or material axes, which are the host's: give it arrays of "
+            "the host. The law itself is evaluated on the device.");
       const accelerator::CallerMemory where{given.queue, given.kind == NEML2_MEMORY_ADDRESSES,
                                             std::max<std::int64_t>(given.component_stride, 1)};
       on_device = graph::on_devices([&] { return std::make_unique<accelerator::DeviceCall>(its.text, where); });

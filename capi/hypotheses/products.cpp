@@ -28,9 +28,7 @@ void Products::run() {
 
 // Evaluates the law at what was found. If kernels found free strains and unknowns together, the law alone may need more
 // iterations, or a rescue.
-void Products::evaluate() {
-  s_.evaluate(s_.options.with_more_solves());
-}
+void Products::evaluate() { s_.evaluate(s_.options.with_more_solves()); }
 
 // Takes over what the law says of a row.
 bool Products::is_good(FreeStrain& each, std::size_t row) const {
@@ -102,8 +100,7 @@ void Products::solve_directions(std::size_t row, FreeStrain& each) {
   const Numbers own =
       results_.outside(Part::cotangent, static_cast<std::size_t>(s_.reduction.free_output()), each.point);
   for (std::size_t a = 0; a < n; ++a)
-    for (std::size_t b = 0; b < n; ++b)
-      cotangent[a] -= entry(b, a) * (strain[free[b]] + (own ? own[b] : 0.0));
+    for (std::size_t b = 0; b < n; ++b) cotangent[a] -= entry(b, a) * (strain[free[b]] + (own ? own[b] : 0.0));
 }
 
 }  // namespace neml2_capi::model

@@ -90,15 +90,13 @@ void ResultsUnder::condense(Part part, std::size_t index, std::size_t row, const
     if (of_stress)
       for (std::size_t k = 0; k < n; ++k)
         for (std::size_t j = 0; j < n; ++j)
-          solved[k] -= inverse->exists()
-                           ? (*inverse)(k, j) * of_stress[s_.free[j] * of.model_columns + of.columns[c]]
-                           : NAN;
+          solved[k] -=
+              inverse->exists() ? (*inverse)(k, j) * of_stress[s_.free[j] * of.model_columns + of.columns[c]] : NAN;
     for (std::size_t r = 0; r < rows; ++r) {
       double value = direct ? direct[of.rows[r] * of.model_columns + of.columns[c]] : 0;
       if (of.is_of_free) value = solved[r];
       if (by_strain)
-        for (std::size_t k = 0; k < n; ++k)
-          value += by_strain[of.rows[r] * symmetric_size + s_.free[k]] * solved[k];
+        for (std::size_t k = 0; k < n; ++k) value += by_strain[of.rows[r] * symmetric_size + s_.free[k]] * solved[k];
       take(static_cast<std::int64_t>(r), static_cast<std::int64_t>(c), value);
     }
   }
@@ -128,8 +126,7 @@ void ResultsUnder::write_adjoints(std::int64_t p, std::size_t row) const {
         for (std::int64_t k = 0; k < size; ++k) to.set(k, from[k]);
         continue;
       }
-      const Components& at =
-          i == *of ? s_.reduction.hypothesis().given : s_.reduction.roles(Kind::input)[*of].held;
+      const Components& at = i == *of ? s_.reduction.hypothesis().given : s_.reduction.roles(Kind::input)[*of].held;
       for (std::size_t k = 0; k < at.size(); ++k) to.set(k, from[at[k]]);
     }
 }

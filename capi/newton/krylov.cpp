@@ -27,7 +27,9 @@ class Batch {
         points_(b.sizes()[0]),
         n_(b.sizes()[1]),
         epsilon_(is_single(b) ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon()),
-        floor_(settings.whole_batch ? epsilon_ : is_single(b) ? std::numeric_limits<float>::min() : std::numeric_limits<double>::min()),
+        floor_(settings.whole_batch ? epsilon_
+               : is_single(b)       ? std::numeric_limits<float>::min()
+                                    : std::numeric_limits<double>::min()),
         b_(b.row_major()),
         x_(Tensor::zeros(b.dtype(), b.sizes())),
         outcome_{Vector<std::int32_t>(index(points_), 0), Vector<char>(index(points_), 0)},

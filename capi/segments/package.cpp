@@ -171,11 +171,12 @@ void Package::require_points_apart() const {
     }
   }
   if (changes)
-    throw Error(NEML2_ERROR_UNSUPPORTED, name_,
-                join(name_, " gives a point what depends on other points: output ", *changes,
-                     " changes if they do, as a mean or a sum over points does. A model is evaluated for parts of a batch, "
-                     "so that its results would depend on how that is divided. Write the law for one point; or call the "
-                     "package as a graph, which takes all points together."));
+    throw Error(
+        NEML2_ERROR_UNSUPPORTED, name_,
+        join(name_, " gives a point what depends on other points: output ", *changes,
+             " changes if they do, as a mean or a sum over points does. A model is evaluated for parts of a batch, "
+             "so that its results would depend on how that is divided. Write the law for one point; or call the "
+             "package as a graph, which takes all points together."));
 }
 
 Vector<Tensor> Package::run_from_host(Vector<Tensor> inputs) const {

@@ -5,8 +5,8 @@
 
 namespace neml2_capi {
 
-// Returns a number in [0, 1) that differs from those of other numbers and draws, so that no sum or spread of some is that of
-// others: multiples of the golden ratio and of the plastic ratio.
+// Returns a number in [0, 1) that differs from what other numbers and draws give, so that sums and spreads of some are
+// unequal to sums and spreads of others: multiples of the golden ratio and of the plastic ratio.
 inline double uneven(double number, double draw = 0) {
   constexpr double golden = 0.61803398874989485, plastic = 0.75487766624669276;
   const double turns = number * golden + draw * plastic;

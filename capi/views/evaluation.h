@@ -56,7 +56,7 @@ class View::Evaluation {
   Bindings& law_;
   PointRows rows_;
   bool slopes_ = false, blocks_in_place_ = true, cotangents_ = false, anything_ = false;
-  Vector<bool> wanted_;  // by made
+  Vector<bool> wanted_;        // by made
   Vector<std::int64_t> lost_;  // points that were given NaN or infinite numbers, and have no results
   NonFinite non_finite_;
 };

@@ -32,8 +32,7 @@ inline void add_to(Values& sum, const Values& more) {
 }
 
 // Multiplies the values of each site, or rows of `width` of them, by the slope of an output or by its transpose.
-inline Values times(const Change::Slope& slope, const Values& values, bool transposed = false,
-                     std::size_t width = 1) {
+inline Values times(const Change::Slope& slope, const Values& values, bool transposed = false, std::size_t width = 1) {
   const std::size_t rows = transposed ? slope.columns : slope.rows, columns = transposed ? slope.rows : slope.columns,
                     by_row = transposed ? 1 : slope.columns, by_column = transposed ? slope.columns : 1,
                     sites = values.size() / (columns * width);

@@ -16,7 +16,7 @@ bool is_next(const std::optional<log::Record>& record, const std::string& words)
   return words.empty() ? !record : record && record->message == words;
 }
 
-// A plug-in says which material a warning is of: that of the thread that evaluated it.
+// A plug-in says which material a warning is of, by the thread that evaluated it.
 void own_records() {
   write("mine");
   std::thread([] {

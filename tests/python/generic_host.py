@@ -88,16 +88,14 @@ class Point:
     ) -> Result:
         """Ask for what K[0] says; `null` names members of the view, and of "s0." and "s1.".
 
-        Under other hypotheses than that of solids there are further states, which begin with 0.
+        Under all hypotheses but Tridimensional there are further states, which begin with 0.
         """
         integrate = getattr(ctypes.CDLL(str(self.library)), f"NEML2_{hypothesis}")
         states = self.states
         if hypothesis != "Tridimensional":
             states = np.zeros(self.table(f"{hypothesis}_nInternalStateVariables"))
             states[: self.states.size] = self.states
-        result = Result(
-            0, self.forces.copy(), states.copy(), np.zeros((6, 6)), "", 1, -1, (0, 0)
-        )
+        result = Result(0, self.forces.copy(), states.copy(), np.zeros((6, 6)), "", 1, -1, (0, 0))
         result.operator[0, 0] = code
         text = ctypes.create_string_buffer(SIZE_OF_MESSAGE)
         rdt, speed, density = np.ones(1), -np.ones(1), np.array([self.density])

@@ -166,8 +166,15 @@ def dangling_name(root: Path) -> None:
 
 #: Of an artifact that would make -1 iterations.
 SOLVER = {
-    **{"atol": 1e-10, "rtol": 1e-10, "miters": -1, "substep_del_tol": 1e-6, "ls_c": 1e-3},
-    **{"ls_type": "BACKTRACKING", "ls_max_iters": 1, "ls_cutback": 2.0, "solver_kind": "direct"},
+    "atol": 1e-10,
+    "rtol": 1e-10,
+    "miters": -1,
+    "substep_del_tol": 1e-6,
+    "ls_c": 1e-3,
+    "ls_type": "BACKTRACKING",
+    "ls_max_iters": 1,
+    "ls_cutback": 2.0,
+    "solver_kind": "direct",
 }
 AGAIN = (
     "neml2-compile INPUT.i --model elasticity --device cpu --dtype float64 -p elasticity.E "
@@ -352,7 +359,7 @@ def test_compile_opens_what_it_has_made_for_this_machine(broken: Path) -> None:
     wrong_machine(broken)
     try_out(broken, "float64")
     solver_out_of_bounds(broken)
-    with pytest.raises(ClickException, match="compiled, and cannot be opened: .*'miters' must"):
+    with pytest.raises(ClickException, match=r"compiled, and cannot be opened: .*'miters' must"):
         try_out(broken, "float64")
 
 

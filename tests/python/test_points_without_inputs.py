@@ -98,5 +98,5 @@ def test_a_driver_makes_no_smaller_steps_of_axes_that_are_no_rotation(
     model = Model(artifacts["chaboche"], **VIEWS[view])
     strain = np.zeros((3, *model.inputs["strain"].point_shape))
     strain[:, 0] = 0.0, 1e-3, 2e-3
-    with pytest.raises(StepError, match="no smaller increment mends that.*is no rotation"):
+    with pytest.raises(StepError, match=r"no smaller increment mends that.*is no rotation"):
         drive(model, np.arange(3.0), {"strain": strain, "material_axes": 1.001 * np.eye(3)})
