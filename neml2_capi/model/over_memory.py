@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from neml2_capi._ffi.errors import ConvergenceError
 from neml2_capi._ffi.on_device import is_on_device
 from neml2_capi.model.call import Call
 from neml2_capi.model.described import Described
@@ -28,15 +29,27 @@ def results(
 ) -> Any:
     """Return what the function of Model returns; ConvergenceError if points failed."""
     call = bound(model, operation, inputs, overrides, directions)
-    outputs = dict(call())
-    if not operation.results:
+    try:
+        outputs = dict(call())
+    except ConvergenceError as error:
+        error.derivatives = _named(call, operation)
+        raise
+    named = _named(call, operation)
+    if named is None:
         return outputs
+    return (outputs, named) if operation.with_outputs else named
+
+
+def _named(call: Call, operation: Operation) -> dict[str, Any] | None:
+    """The results beside the outputs, by name, as the function of Model returns them."""
+    if not operation.results:
+        return None
     named = getattr(call, operation.group)
     if operation.group == "derivatives":
-        named = {name: dict(of) for name, of in named.items()}
-    elif operation.group == "adjoints":
-        named = {name: _like_its_variable(call, operation, name) for name in named}
-    return (outputs, dict(named)) if operation.with_outputs else named
+        return {name: dict(of) for name, of in named.items()}
+    if operation.group == "adjoints":
+        return {name: _like_its_variable(call, operation, name) for name in named}
+    return dict(named)
 
 
 def bound(

@@ -142,6 +142,24 @@ def test_points_that_failed_are_told(model: Model, queue: Any) -> None:
     assert report["status"].get().tolist() == [0, 0, 2, 0, 0]
 
 
+def test_gradients_beside_points_that_failed_have_the_shapes_of_other_ones(
+    model: Model, queue: Any
+) -> None:
+    """One of a value for all points is summed, and no number as soon as a point has none."""
+    strain = strains(5)
+    strain[2, 0] = np.nan
+    single, back = arrays.to_device(queue, strain[2]), arrays.to_device(queue, strain)
+    with pytest.raises(ConvergenceError) as caught:
+        model.vjp({"strain": single}, {"stress": back})
+    assert np.isnan(caught.value.derivatives["strain"].get()).tolist() == [True] * 6
+    with pytest.raises(ConvergenceError) as caught:
+        model.jacobian({"strain": back})
+    assert caught.value.derivatives["stress"]["strain"].shape == (5, 6, 6)
+    with pytest.raises(ConvergenceError) as caught:
+        model.forward({"strain": back})
+    assert caught.value.derivatives is None
+
+
 def test_what_does_not_fit_is_refused(model: Model, queue: Any) -> None:
     there = arrays.to_device(queue, strains(4))
     with pytest.raises(FatalError, match="is not where the other arrays are"):
