@@ -28,6 +28,9 @@ function solve(matrix, right) {
   return right.every(Number.isFinite) ? right : right.fill(NaN);
 }
 
+/** A map by names of variables, which may be __proto__ or constructor: it inherits nothing. */
+const byName = (pairs) => Object.setPrototypeOf(Object.fromEntries(pairs), null);
+
 const largest = (values) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
 
 /** What is wrong with a point, by its status. */
@@ -54,7 +57,7 @@ class Law {
     this.outputs = array(2, rows);
     const tangent = array(3, rows * columns);
     const views = (variables, whole) =>
-      Object.fromEntries(variables.map((v) => [v.name, whole.subarray(v.offset, v.offset + v.size)]));
+      byName(variables.map((v) => [v.name, whole.subarray(v.offset, v.offset + v.size)]));
     this.input = views(about.inputs, this.inputs);
     this.output = views(about.outputs, this.outputs);
     this.parameter = views(about.parameters, this.parameters);
@@ -88,7 +91,7 @@ class Law {
       rows.push({
         time: step.time,
         strain: Array.from(input[about.strain]),
-        values: Object.fromEntries(about.outputs.map(({ name }) => [name, Array.from(values[name])])),
+        values: byName(about.outputs.map(({ name }) => [name, Array.from(values[name])])),
       });
       if (i) age(about.history);
     }
@@ -105,7 +108,7 @@ class Law {
       this.update();
       for (const [name, row] of found) row.forEach((x, i) => (row[i] = Number.isFinite(x) ? x : output[name][i]));
     }
-    return Object.fromEntries(found);
+    return byName(found);
   }
 
   /** Find strains for the stresses that are prescribed, by Newton's method from where the last tangent points. */

@@ -123,8 +123,8 @@ function download(text, name) {
 async function start() {
   const law = await Law.open(byId("code").textContent, about);
   const results = {};
-  const parameters = {}, loading = {}, forces = {};
-  const read = (controls) => Object.fromEntries(Object.entries(controls).map(([name, c]) => [name, c.get()]));
+  const parameters = byName([]), loading = {}, forces = byName([]);
+  const read = (controls) => byName(Object.entries(controls).map(([name, c]) => [name, c.get()]));
 
   function run() {
     const begun = performance.now();

@@ -168,13 +168,14 @@ def test_the_first_row_and_all_others_are_what_drive_gives(
     each = torch.tensor([1.0, 1, 1, 0, 0, 0], dtype=torch.float64)
 
     def remembering(d: dict[str, Any], _: object) -> dict[str, Any]:
-        """A stress at rest, a force two steps back, and a rate, which rest does not have."""
+        """A stress at rest, forces up to two steps back, and a rate, which rest does not have."""
         passed = d["t"] - d["t~1"]
         strain = d["strain"] - 1e-5 * (d["T"] - 20 + d["T"] - 2 * d["T~1"] + d["T~2"]) * each
         stress = 1.6e5 * (strain - 1e-4 * d["q~1"] * d["strain"]) + 1e5 * strain[:3].sum() * each
         return {
             "stress": stress,
             "q": d["q~1"] + 1e-3 * d["T"] * passed + 1e-4 * d["T~2"] + d["strain"][0],
+            "toString": d["constructor"] + d["constructor~1"] + d["toString~1"],
             "energy": (strain * stress).sum() + 5,
             "rate": (d["strain"] - d["strain~1"])[0] / passed,
         }
@@ -184,27 +185,32 @@ def test_the_first_row_and_all_others_are_what_drive_gives(
         strain = 1e3 * d["strain"] - 8e-3 * d["T"] * each
         return {
             "stress": 500 * strain / torch.sqrt(1 + strain**2),
-            "time": 7 + strain[0],
+            "time": 7 + strain[0] + d["__proto__"],
             "strain.xx": 8 + strain[0],
             "ratio": d["strain"][0] / (d["strain"][0] + d["strain"][5]),
         }
 
-    scalars = ["T", "T~1", "T~2", "q~1", "t", "t~1"] if remembers else ["T"]
+    other = "constructor" if remembers else "__proto__"  # which objects of JavaScript have
+    scalars = ["T", "T~1", "T~2", "q~1", "t", "t~1", "constructor~1", "toString~1"]
+    scalars = [*(scalars if remembers else ["T"]), other]
     tensors = ["strain", "strain~1"] if remembers else ["strain"]
-    others = ["q", "energy", "rate"] if remembers else ["time", "strain.xx", "ratio"]
+    others = ["q", "energy", "rate", "toString"] if remembers else ["time", "strain.xx", "ratio"]
     export.model(
         remembering if remembers else static,
         tmp_path / "law",
         inputs={**dict.fromkeys(tensors, "SR2"), **dict.fromkeys(scalars, "Scalar")},
         outputs={"stress": "SR2", **dict.fromkeys(others, "Scalar")},
-        bounds={"T": (250, 600)},
+        bounds={"T": (250, 600), other: (1, 2)},
         kernels="only",
     )
     make(tmp_path / "law", tmp_path / "page.html", cc=f"{zig(cross_environment())} c++")
     show(browser, tmp_path / "page.html")
     assert abs(rows_of(browser, "shear")["stress.xx"][0]) > 400
-    temperature = float(browser.find_element("id", "force-T").get_attribute("value"))
-    check(browser, tmp_path / "law", forces={"T": temperature})
+    controls = {name: browser.find_element("id", f"force-{name}") for name in ("T", other)}
+    forces = {name: float(one.get_attribute("value")) for name, one in controls.items()}
+    check(browser, tmp_path / "law", forces=forces)
+    forces[other] = move(browser, f"force-{other}", 1.5)
+    check(browser, tmp_path / "law", forces=forces)
 
 
 @in_browser
