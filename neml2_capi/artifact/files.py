@@ -47,6 +47,8 @@ def metadata_file(path: Path) -> Path | None:
             return path
         model = path.name.removesuffix("_aoti.i")  # of a stub
         return metadata_file(path.parent / model) if model != path.name else None
+    if not path.is_dir():
+        return None
     for folder in (path, path.parent if path.name == "cpu" else path, path / "cpu"):
         if (folder / "metadata.json").is_file():
             return folder / "metadata.json"

@@ -23,6 +23,7 @@ from neml2_capi._document import FILE_NAME, MAYBE, read_json
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.outside import require_outside
 from neml2_capi._ffi.refusals import Refusal
+from neml2_capi.artifact.files import metadata_file
 from neml2_capi.artifact.lock import locked
 from neml2_capi.kernels.prepare import prepared_kernels
 from neml2_capi.kernels.program import Array, Program, no_search_for_cycles
@@ -219,9 +220,16 @@ def _constants(program: Program, output: int) -> Json:
 def folders(artifact: Path) -> list[Path]:
     """The folders of kernels of an artifact, by its folder or metadata file.
 
-    KernelError if there are none.
+    KernelError if there are none, or no artifact.
     """
-    root = artifact if artifact.is_dir() else artifact.parent
+    root = artifact
+    if not artifact.is_dir():
+        metadata = metadata_file(artifact)
+        if metadata is None:
+            raise KernelError(
+                f"{artifact} is no artifact: pass the folder that holds metadata.json"
+            )
+        root = metadata.parent
     if (root / METADATA).is_file():
         return [root]
     found = sorted(path.parent for path in root.glob(f"kernels/*/{METADATA}"))

@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 from kernel_setup import TARGETS, Captured, native_target, require_compiler, runs_here
 from loaded import load
+from native import PREBUILT
 from test_scalar import random_program
 
 from neml2_capi.cli.commands import neml2_capi as command
@@ -206,6 +207,22 @@ def test_a_float32_graph_is_computed_in_floats(tmp_path: Path, any_cc: str) -> N
 
 
 # Errors
+
+
+@pytest.mark.parametrize("name", ["typo", "cpu", "typo/metadata.json", "README.md"])
+@pytest.mark.parametrize("target", ["native", "cuda"])
+def test_kernels_are_not_built_of_what_a_wrong_path_stands_in(
+    tmp_path: Path, name: str, target: str
+) -> None:
+    shutil.copytree(PREBUILT / "elasticity", tmp_path / "steel")
+    shutil.rmtree(tmp_path / "steel/cpu", ignore_errors=True)
+    (tmp_path / "steel/README.md").touch()
+    before = sorted(tmp_path.rglob("*"))
+    wrong = tmp_path / "steel" / name
+    done = CliRunner().invoke(command, ["build-kernels", str(wrong), "--target", target])
+    assert done.exit_code == 1
+    assert f"{wrong} is no artifact" in done.output
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_an_artifact_without_kernels_is_named(tmp_path: Path) -> None:
