@@ -247,11 +247,13 @@ class AOTIModel(torch.nn.Module):  # type: ignore[misc]
                 f"{variable.type} or a torch.Tensor"
             )
         wanted = getattr(torch, variable.dtype)
-        if tensor.dtype != wanted or tensor.device.type != self.model.device.type:
+        device = self.model.device
+        place = torch.device("cpu") if self.model._engine.text_device else device
+        if tensor.dtype != wanted or tensor.device.type != place.type:
             raise TypeError(
                 f"{_TYPE}: input {variable.name!r} is {tensor.dtype} on {tensor.device}, and the "
-                f"artifact was loaded for {wanted} on {self.model.device}: give it .to(device="
-                f"{str(self.model.device)!r}, dtype={wanted})"
+                f"artifact was loaded for {wanted} on {device}: give it .to(device="
+                f"{str(place)!r}, dtype={wanted})"
             )
         given = value.sub_batch_ndim if typed else len(variable.sub_batch_shape)
         return _with_sites(variable, tensor, given)

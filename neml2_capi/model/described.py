@@ -112,8 +112,8 @@ class Described:
 
     @property
     def device(self) -> Any:
-        """Where the model runs: "cpu", also with a scheduler, or "cuda:0"."""
-        return device_text(self._signature.device)
+        """Where the model runs: "cpu", also with a scheduler, "cuda:0" or "opencl:0"."""
+        return self._engine.text_device or device_text(self._signature.device)
 
     @property
     def dtype(self) -> Any:

@@ -51,7 +51,10 @@ class Model(_Model):
 
     @property
     def device(self) -> Any:
-        """Where the model runs, a torch.device; the CPU with a scheduler."""
+        """Where the model runs, a torch.device; the CPU with a scheduler.
+
+        One on OpenCL takes and returns tensors of the CPU, since torch has none there.
+        """
         return torch.device(super().device)
 
     @property

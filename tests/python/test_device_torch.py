@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from opencl_queue import Context
 from states import Arrays, repeated, state_of
-from test_opencl import cache_of_pocl, caches  # noqa: F401  (fixtures)
+from test_opencl import cache_of_pocl, caches, with_text  # noqa: F401  (fixtures)
 from test_opencl_models import DEVICES, QUICK, opened
 
 from neml2_capi import ConvergenceError, FatalError, Model
@@ -290,6 +291,23 @@ def test_what_does_not_fit_is_refused(there: There, pairs: Pairs) -> None:
         model.forward({**tensors, "strain": lazy})
     with pytest.raises(FatalError, match="is sparse"):
         model.forward({**tensors, "strain": tensors["strain"].to_sparse()})
+
+
+def test_a_model_on_a_device_says_so_and_takes_tensors_of_the_host(tmp_path: Path) -> None:
+    """In NEML2's own Python, too, whose models take no other ones."""
+    from neml2_capi.torch import Model as TorchModel
+
+    root, strain = with_text(tmp_path / "artifact"), torch.ones(3, 6, dtype=torch.float64)
+    model = TorchModel(root, device="opencl")
+    assert model.device == torch.device("opencl:0")
+    expected = model.forward({"strain": strain})["stress"]
+    pytest.importorskip("neml2")
+    from neml2_capi.neml2 import AOTIModel
+
+    of_neml2 = AOTIModel(root, "opencl")
+    assert torch.equal(of_neml2.forward(strain)[0].data, expected)
+    with pytest.raises(TypeError, match="on opencl:0: give it .to.device='cpu'"):
+        of_neml2.forward(strain.float())
 
 
 def test_a_device_that_is_not_the_models_is_refused(

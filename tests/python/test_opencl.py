@@ -95,6 +95,12 @@ def model(tmp_path: Path) -> Model:
     return Model(with_text(tmp_path / "artifact"), device="opencl:0")
 
 
+def test_a_model_says_where_it_runs(tmp_path: Path) -> None:
+    root = with_text(tmp_path / "artifact")
+    given = (None, "cpu", "opencl", "opencl:0")
+    assert [Model(root, device=each).device for each in given] == ["cpu"] * 2 + ["opencl:0"] * 2
+
+
 def strains(points: int) -> Array:
     return np.random.default_rng(points).normal(size=(points, 6))
 
