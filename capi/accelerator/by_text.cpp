@@ -201,6 +201,7 @@ void ByText::finish(Batch& batch, const model::Plan& plan, const model::Bindings
 void ByText::run(const model::Plan& plan, const model::Bindings& bindings, const model::Range& range,
                  model::Workspace& workspace, model::Tally& tally) const {
   require_same_process();
+  tally.has_no_rescue = tally.has_own_search = true;
   if (!begin_sums(plan, bindings, range)) return;
   const std::int64_t end = range.begin + range.points,
                      size = points_at_once(plan.options().chunk(), plan.request(), range.points);

@@ -360,6 +360,7 @@ void DeviceCall::run_steps(const model::Bindings& first, const model::Snapshot& 
 
 model::Tally DeviceCall::wait() {
   model::Tally tally;
+  tally.has_no_rescue = tally.has_own_search = true;
   if (points_ == 0) return tally;
   queue_->download(counts_.data(), *summary_.memory, 0, length_of_summary * sizeof(std::int32_t));
   queue_->flush();

@@ -103,6 +103,7 @@ void HostArrays::run(const Plan& plan, const Bindings& bindings, const Range&, W
   for (const Part part : derived_parts) derived[part] = on_host(results.of[part]);
   write_results(model_, bindings, chunk);
   write_derivatives(model_, bindings, chunk, derived);
+  tally.has_no_rescue = true;
   tally.add(chunk.reports.status, 0);
 }
 

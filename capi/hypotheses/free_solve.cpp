@@ -49,7 +49,7 @@ void FreeSolve::evaluate(const Options& with) {
   const Tally found = arrays.evaluate(with);
   if (!found.reason.empty())
     tally.note(found.reason.c_str(), numbers_[static_cast<std::size_t>(found.reason_at)], found.cause);
-  tally.rescue_failed |= found.rescue_failed;
+  tally.note_means(found);
 }
 
 void FreeSolve::look_at_bounds(std::size_t row, std::size_t count) {

@@ -23,9 +23,9 @@ bool Tally::failed_at_the_guess() const {
 
 // A smaller step mends what the iterations spoiled, and no residual that was not finite before them.
 std::string Tally::advice(const std::string& remark) const {
-  const char* rescue = rescue_failed ? "" : "set rescue, ";
-  if (failed.point < 0)
-    return reason.empty() ? join(". Reduce the step, ", rescue, "or raise miters or ls_max_iters.") : ".";
+  const char* rescue = rescue_failed || has_no_rescue ? "" : "set rescue, ";
+  const char* limits = has_own_search ? "or raise miters." : "or raise miters or ls_max_iters.";
+  if (failed.point < 0) return reason.empty() ? join(". Reduce the step, ", rescue, limits) : ".";
   const std::string norm = join(". Of point ", failed.point, ", |r| = ", log::scientific(failed.residual_norm));
   if (judged_by_caller) return join(norm, ", which your solver gave up: reduce the step, or solve it otherwise.");
   if (solved_by_caller)
@@ -41,9 +41,10 @@ std::string Tally::advice(const std::string& remark) const {
       join(norm, " after ", failed.iterations, failed.iterations == 1 ? " iteration" : " iterations",
            rescue_failed ? ", and no rescue solved it" : "");
   if (!std::isfinite(failed.residual_norm))
-    return join(after, ": the iterations left the range in which the equations have values. Reduce the step, ", rescue,
-                "or let a line search shorten the iterations' own (ls_max_iters).");
-  return join(after, ": reduce the step, ", rescue, "or raise miters or ls_max_iters.");
+    return join(after, ": the iterations left the range in which the equations have values. Reduce the step",
+                has_own_search ? "."
+                               : join(", ", rescue, "or let a line search shorten the iterations' own (ls_max_iters)."));
+  return join(after, ": reduce the step, ", rescue, limits);
 }
 
 std::string Tally::message(std::int64_t points, const Remarks& remarks) const {

@@ -21,6 +21,8 @@ struct Tally : Counts {
   bool solved_by_caller = false;
   bool judged_by_caller = false;  // whose solver gave statuses, too
   bool rescue_failed = false;     // at a point, so that its solve did
+  bool has_no_rescue = false;     // where points were evaluated: a device
+  bool has_own_search = false;    // likewise: the line search is the artifact's
   Vector<Exceeded> exceeded;      // bounds, whether or not points failed for them
   // Errors of several devices, in the order of their points.
   std::vector<Error> parts;
@@ -64,6 +66,12 @@ struct Tally : Counts {
   void note(const NonFinite& other) {
     if (other.point >= 0 && (non_finite.point < 0 || other.point < non_finite.point)) non_finite = other;
   }
+  // Takes over what helps none of the points.
+  void note_means(const Tally& other) {
+    rescue_failed |= other.rescue_failed;
+    has_no_rescue |= other.has_no_rescue;
+    has_own_search |= other.has_own_search;
+  }
   // Gives the points other numbers.
   template <class Number>
   void renumber(Number&& number) {
@@ -81,7 +89,7 @@ struct Tally : Counts {
   // Adds other points.
   void add(const Tally& other) {
     if (!other.reason.empty()) note(other.reason.c_str(), other.reason_at, other.cause);
-    rescue_failed |= other.rescue_failed;
+    note_means(other);
     for (const Exceeded& each : other.exceeded) model::add(exceeded, each);
     add(static_cast<const Counts&>(other));
   }

@@ -16,7 +16,7 @@ import pytest
 from native import PREBUILT, run
 from states import Array
 
-from neml2_capi import FatalError, Model
+from neml2_capi import ConvergenceError, FatalError, Model
 
 pytestmark = pytest.mark.numbers
 
@@ -155,6 +155,20 @@ def test_the_kernel_reports_of_each_point(model: Model) -> None:
     assert report["residual_norm"].tolist() == [0.5] * 5
     assert np.isnan(outputs["stress"][2]).all()
     assert np.isfinite(outputs["stress"][[0, 1, 4]]).all()
+
+
+@pytest.mark.parametrize(
+    ("norm", "told"), [("0.5", ": reduce the step, or raise miters."), ("NAN", " Reduce the step.")]
+)
+def test_points_that_failed_are_told_what_helps_on_a_device(
+    tmp_path: Path, norm: str, told: str
+) -> None:
+    """Neither rescue nor another line search, which are of the processor."""
+    text = HOOKE.replace("isnan(strain[0])", "strain[0] > 1").replace("= 0.5;", f"= {norm};")
+    model = Model(with_text(tmp_path / "artifact", text), device="opencl:0")
+    with pytest.raises(ConvergenceError, match="did not converge") as caught:
+        model.forward({"strain": np.full((2, 6), 2.0)})
+    assert str(caught.value).endswith(told)
 
 
 def test_what_a_text_does_not_give_is_refused_by_name(model: Model, tmp_path: Path) -> None:

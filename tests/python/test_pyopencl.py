@@ -134,6 +134,7 @@ def test_points_that_failed_are_told(model: Model, queue: Any) -> None:
     strain[2, 0] = np.nan
     with pytest.raises(ConvergenceError, match="1 of 5 points did not converge") as caught:
         model.forward({"strain": arrays.to_device(queue, strain)})
+    assert str(caught.value).endswith("Reduce the step, or raise miters.")
     assert caught.value.converged_mask.tolist() == [True, True, False, True, True]
     stress = caught.value.outputs["stress"].get()
     assert np.isnan(stress[2]).all()
