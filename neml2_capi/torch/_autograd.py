@@ -262,9 +262,15 @@ def _zeros(tensor: Any) -> Any:
     return tensor.new_zeros(()).expand(tensor.shape)
 
 
-def _no_second_derivative() -> FatalError:
+def require_first(subject: str) -> None:
+    """FatalError if gradients are to be differentiated: that would give zero, without an error."""
+    if torch.is_grad_enabled():
+        raise _no_second_derivative(subject)
+
+
+def _no_second_derivative(subject: str = "a compiled model") -> FatalError:
     return FatalError(
-        "this needs a second derivative of a compiled model, and only first ones are compiled: "
+        f"this needs a second derivative of {subject}, and there are only first ones: "
         "without create_graph=True, hessian() or nested transforms, gradients are there",
         lib.NEML2_ERROR_UNSUPPORTED,
     )

@@ -12,6 +12,7 @@ from torch.autograd import Function
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
 from neml2_capi.graph import Graph as _Graph
+from neml2_capi.torch._autograd import require_first
 
 
 class Graph(torch.nn.Module):  # type: ignore[misc]
@@ -115,12 +116,7 @@ class _Run(Function):  # type: ignore[misc]
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
-        if torch.is_grad_enabled():  # or a derivative of this would be zero, without an error
-            raise FatalError(
-                "this needs a second derivative of a package, and only the first is compiled: "
-                "without create_graph=True, gradients are there",
-                lib.NEML2_ERROR_UNSUPPORTED,
-            )
+        require_first("a package")
         inputs = ctx.saved_tensors
         cotangents = [g for g, real in zip(gradients, ctx.real, strict=True) if real]
         made = iter(ctx.adjoint.flat(*map(_plain, inputs), *cotangents))

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
@@ -15,6 +14,7 @@ from neml2_capi._ffi.tensor import carries_gradient
 from neml2_capi.driver.asked import INITIAL
 from neml2_capi.driver.control import with_named
 from neml2_capi.driver.results import Results
+from neml2_capi.torch._autograd import require_first
 
 
 class _Leaf(NamedTuple):
@@ -84,8 +84,8 @@ class History(Function):  # type: ignore[misc]
         return tuple(value.view_as(value) for value in tensors[: len(outputs)])
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, *gradients: Any) -> Any:
+        require_first("a driven model")
         cotangents = {
             name: gradient.numpy(force=True)
             for name, gradient in zip(ctx.outputs, gradients, strict=True)

@@ -497,6 +497,24 @@ def test_gradients_run_through_what_torch_drives(steel: Model) -> None:
     assert torch.autograd.gradcheck(pulled, [tensor(2.1)], eps=1e-5, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.full("torch")
+@pytest.mark.parametrize("wrapper", ["drive", "tension", "uniaxial"])
+def test_a_second_derivative_of_what_torch_drives_is_told(wrapper: str) -> None:
+    """A penalty on a gradient would be lost, without an error."""
+    torch = pytest.importorskip("torch")
+    limit = torch.tensor(150.0, dtype=torch.float64, requires_grad=True)
+    given: dict[str, Any] = {"parameters": {"yield_stress": limit}}
+    with Model(examples.path("isotropic_hardening")) as model:
+        if wrapper == "drive":
+            results = drive(model, TIMES[:3], {"strain": STRAIN[:3, 0]}, **given)
+        else:
+            path = CYCLE[:3, 0] * (1.0 if wrapper == "tension" else 100.0)
+            results = getattr(experiments, wrapper)(model, TIMES[:3], path, **given)
+        total = results["stress"].sum() + results["strain"].sum()
+        with pytest.raises(FatalError, match="second derivative of a driven model"):
+            torch.autograd.grad(total, limit, create_graph=True)
+
+
 def test_a_cotangent_that_is_no_number_is_named() -> None:
     """NaN made the gradient NaN in silence, and a mask was told of a tensor."""
     model = Model(examples.path("chaboche"))
