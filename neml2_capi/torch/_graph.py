@@ -26,7 +26,8 @@ class Graph(torch.nn.Module):  # type: ignore[misc]
 
     Gradients are with respect to the floating-point inputs, in reverse mode, and first derivatives
     only; each backward pass is one run of the vjp package. The weights in the package are
-    constants. Tensors are on the CPU.
+    constants; once graph.set_constants() has replaced some, there are no gradients, since the vjp
+    package keeps its own. Tensors are on the CPU.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -71,7 +72,8 @@ class Graph(torch.nn.Module):  # type: ignore[misc]
         Raises
         ------
         FatalError
-            An input does not fit, or requires a gradient if there is no vjp package.
+            An input does not fit, or requires a gradient if there is no vjp package, or if
+            constants were replaced.
         """
         given = self._graph._in_order(inputs, named)
         made = self._run(given)
@@ -85,6 +87,13 @@ class Graph(torch.nn.Module):  # type: ignore[misc]
             raise FatalError(
                 f"{self._path} has no vjp package, and an input requires a gradient; export it "
                 "with backward=True, or call it under torch.no_grad()",
+                lib.NEML2_ERROR_UNSUPPORTED,
+            )
+        if replaced := self._graph._replaced:
+            raise FatalError(
+                f"constants of {self._path} were replaced by set_constants(), "
+                f"{', '.join(sorted(replaced))}, and its vjp package keeps the exported ones: "
+                "export the changed module, or call it under torch.no_grad()",
                 lib.NEML2_ERROR_UNSUPPORTED,
             )
         results: tuple[Any, ...] = _Run.apply(self._graph, self._adjoint, *inputs)

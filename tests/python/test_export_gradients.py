@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
+from pickle import dumps, loads
 from typing import Any
 
 import pytest
@@ -63,6 +65,20 @@ def test_a_second_derivative_is_told(network: Graph) -> None:
     strain = some_strains(2)
     with pytest.raises(neml2_capi.FatalError, match="second derivative"):
         torch.autograd.grad(network(strain)[0].sum(), strain, create_graph=True)
+
+
+@pytest.mark.parametrize("again", [lambda g: g, copy.deepcopy, lambda g: loads(dumps(g))])
+def test_replaced_constants_have_values_and_no_gradient(exported: Path, again: Any) -> None:
+    """The vjp package has the constants of the export, under names of its own."""
+    network, strain = Graph(exported / "network.pt2"), some_strains(2)
+    weight = "function.0.weight"
+    network.graph.set_constants({weight: 2 * network.graph.constants()[weight]})
+    changed = laws.network()
+    with torch.no_grad():
+        changed[0].weight.mul_(2)
+        assert torch.allclose(again(network)(strain)[0], changed(strain), rtol=1e-13)
+    with pytest.raises(neml2_capi.FatalError, match=r"set_constants\(\).*function\.0\.weight"):
+        again(network)(strain)
 
 
 def test_a_package_without_a_vjp_package_says_so(exported: Path) -> None:
