@@ -13,7 +13,7 @@ import numpy as np
 from neml2_capi._ffi.errors import check
 from neml2_capi._ffi.labels import Array, Label
 from neml2_capi._ffi.library import ffi, lib
-from neml2_capi._ffi.tensor import is_torch, require_dense
+from neml2_capi._ffi.tensor import is_torch, require_dense, require_no_tangent
 
 Shape = tuple[int, ...]
 
@@ -87,6 +87,7 @@ def view(value: Any, label: Label) -> Array:
     """Shape, strides, type and address of an array, as numpy has them: its values are elsewhere."""
     if is_torch(value):
         require_dense(value, label)
+        require_no_tangent(value, label)
         if value.is_neg():
             raise label.refuse(
                 "is negated lazily: bind tensor.resolve_neg()", lib.NEML2_ERROR_UNSUPPORTED

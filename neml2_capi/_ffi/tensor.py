@@ -191,6 +191,14 @@ def carries_gradient(value: Any) -> bool:
     return bool(sys.modules["torch"].is_grad_enabled())
 
 
+def carries_tangent(tensor: Any) -> bool:
+    """Tell whether a tensor of torch has a tangent of forward mode."""
+    forward_ad = sys.modules["torch"].autograd.forward_ad
+    if getattr(forward_ad, "_current_level", 0) < 0:
+        return False
+    return forward_ad.unpack_dual(tensor).tangent is not None
+
+
 def wrap(out: Any, value: Any, label: Label, dtype: str) -> Any:
     """Fill `out` with a handle over the memory of `value`, and return what must outlive the handle.
 
@@ -203,6 +211,7 @@ def wrap(out: Any, value: Any, label: Label, dtype: str) -> Any:
         check(lib.neml2_tensor_share(out, owner[0]))
         return value._source
     if is_torch(value):
+        require_no_tangent(value, label)
         return _wrap_torch(out, value, label) if value.is_cpu else _wrap_device(out, value, label)
     if (
         hasattr(value, "__dlpack_device__")
@@ -336,6 +345,17 @@ def require_dense(tensor: Any, label: Label) -> None:
     if tensor.is_nested:
         raise label.refuse(
             "is a nested tensor: pass one array for all points", lib.NEML2_ERROR_UNSUPPORTED
+        )
+
+
+def require_no_tangent(tensor: Any, label: Label) -> None:
+    """Refuse a tensor of torch whose tangent would be lost: no tangent is one of zero to torch."""
+    if carries_tangent(tensor):
+        raise label.refuse(
+            "has a tangent of torch's forward mode, which is lost here: give tensor.detach(), and "
+            "take derivatives in reverse mode, by jvp() of a model, or through "
+            "neml2_capi.torch.Module, which has both modes",
+            lib.NEML2_ERROR_UNSUPPORTED,
         )
 
 

@@ -20,7 +20,7 @@ from neml2_capi._ffi.kinds import TORCH
 from neml2_capi._ffi.labels import Array, common_batch
 from neml2_capi._ffi.library import lib
 from neml2_capi._ffi.logs import drain
-from neml2_capi._ffi.tensor import is_torch
+from neml2_capi._ffi.tensor import carries_tangent, is_torch
 from neml2_capi._ffi.variables import Derivative
 from neml2_capi.model.binding import Place, Shape
 from neml2_capi.model.evaluation import (
@@ -136,12 +136,12 @@ def is_left_to_tensors(status: int, operation: Operation) -> bool:
 
 
 def plain(value: Any) -> Array:
-    """The values of an argument as an array; LookupError if tensors must read them."""
+    """The values of an argument as an array; LookupError if tensors must read or refuse them."""
     if type(value) is np.ndarray:
         return value
     if type(value) is float:
         return np.asarray(value)
-    if is_torch(value):
+    if is_torch(value) and not carries_tangent(value):
         try:
             plain: Any = value.detach().numpy()
         except (RuntimeError, TypeError):  # on another device, or without plain memory

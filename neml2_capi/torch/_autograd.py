@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from inspect import signature
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch.autograd import Function, forward_ad
@@ -262,10 +262,25 @@ def _zeros(tensor: Any) -> Any:
     return tensor.new_zeros(()).expand(tensor.shape)
 
 
-def require_first(subject: str) -> None:
-    """FatalError if gradients are to be differentiated: that would give zero, without an error."""
-    if torch.is_grad_enabled():
-        raise _no_second_derivative(subject)
+class Reverse(Function):  # type: ignore[misc]
+    """A function with first derivatives, in reverse mode, and no others."""
+
+    #: What it is of, in errors.
+    subject: str
+
+    @classmethod
+    def jvp(cls, *_: Any) -> NoReturn:
+        raise FatalError(
+            f"{cls.subject} has no tangents of torch's forward mode: give tensor.detach(), or take "
+            "backward()",
+            lib.NEML2_ERROR_UNSUPPORTED,
+        )
+
+    @classmethod
+    def require_first(cls) -> None:
+        """FatalError if gradients are to be differentiated: there would be zero, and no error."""
+        if torch.is_grad_enabled():
+            raise _no_second_derivative(cls.subject)
 
 
 def _no_second_derivative(subject: str = "a compiled model") -> FatalError:

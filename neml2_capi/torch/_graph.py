@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.autograd import Function
 
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
 from neml2_capi.graph import Graph as _Graph
-from neml2_capi.torch._autograd import require_first
+from neml2_capi.torch._autograd import Reverse
 
 
 class Graph(torch.nn.Module):  # type: ignore[misc]
@@ -110,8 +109,10 @@ class Graph(torch.nn.Module):  # type: ignore[misc]
         return repr(str(self._path))
 
 
-class _Run(Function):  # type: ignore[misc]
+class _Run(Reverse):
     """apply(graph, adjoint, *inputs): the outputs."""
+
+    subject = "a package"
 
     @staticmethod
     def forward(ctx: Any, graph: _Graph, adjoint: _Graph, *inputs: Any) -> tuple[Any, ...]:
@@ -125,7 +126,7 @@ class _Run(Function):  # type: ignore[misc]
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
-        require_first("a package")
+        _Run.require_first()
         inputs = ctx.saved_tensors
         cotangents = [g for g, real in zip(gradients, ctx.real, strict=True) if real]
         made = iter(ctx.adjoint.flat(*map(_plain, inputs), *cotangents))

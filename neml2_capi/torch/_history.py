@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import torch
-from torch.autograd import Function
 
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
@@ -14,7 +13,7 @@ from neml2_capi._ffi.tensor import carries_gradient
 from neml2_capi.driver.asked import INITIAL
 from neml2_capi.driver.control import with_named
 from neml2_capi.driver.results import Results
-from neml2_capi.torch._autograd import require_first
+from neml2_capi.torch._autograd import Reverse
 
 
 class _Leaf(NamedTuple):
@@ -74,8 +73,10 @@ def drive(
     return results._with(arrays)
 
 
-class History(Function):  # type: ignore[misc]
+class History(Reverse):
     """apply(results, outputs, leaves, *values, *tensors): the values, which depend on tensors."""
+
+    subject = "a driven model"
 
     @staticmethod
     def forward(ctx: Any, results: Results, outputs: Any, leaves: Any, *tensors: Any) -> Any:
@@ -85,7 +86,7 @@ class History(Function):  # type: ignore[misc]
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        require_first("a driven model")
+        History.require_first()
         cotangents = {
             name: gradient.numpy(force=True)
             for name, gradient in zip(ctx.outputs, gradients, strict=True)

@@ -14,7 +14,7 @@ from neml2_capi._ffi import on_device
 from neml2_capi._ffi.errors import FatalError, unknown_name
 from neml2_capi._ffi.labels import listed
 from neml2_capi._ffi.library import lib
-from neml2_capi._ffi.tensor import NO_TRACE, host_array, require_dense
+from neml2_capi._ffi.tensor import NO_TRACE, host_array, require_dense, require_no_tangent
 from neml2_capi._ffi.variables import variable_of
 from neml2_capi.model import Model as _Model
 from neml2_capi.model.evaluation import check_mapping
@@ -200,7 +200,9 @@ class Module(torch.nn.Module):  # type: ignore[misc]
         index = parameters.resolve(name)
         slot = self._linearization.arguments[len(self.model.inputs) + index]
         tensor = _tensor(slot, value, self._linearization.text_device).detach().clone()
-        if not isinstance(value, torch.Tensor):
+        if isinstance(value, torch.Tensor):
+            require_no_tangent(value, slot.label)
+        else:
             tensor = tensor.to(self[name].device)
         slot.batch_of(tensor.shape)  # is it one that fits?
         attribute = self._attributes[slot.name]

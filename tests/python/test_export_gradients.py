@@ -14,6 +14,7 @@ import neml2_capi
 torch = pytest.importorskip("torch")
 
 import exports as laws  # noqa: E402  (of tests/models, which conftest.py has on the path)
+from torch.autograd import forward_ad  # noqa: E402
 
 from neml2_capi.export._adjoint import export_adjoint  # noqa: E402
 from neml2_capi.torch import Graph  # noqa: E402
@@ -65,6 +66,16 @@ def test_a_second_derivative_is_told(network: Graph) -> None:
     strain = some_strains(2)
     with pytest.raises(neml2_capi.FatalError, match="second derivative"):
         torch.autograd.grad(network(strain)[0].sum(), strain, create_graph=True)
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_a_tangent_of_forward_mode_is_told(network: Graph, requires_grad: bool) -> None:
+    strain = some_strains(2).detach().requires_grad_(requires_grad)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(strain, torch.ones_like(strain))
+        with pytest.raises(neml2_capi.FatalError, match="forward mode"):
+            network(dual)
+        assert network(dual.detach())[0].shape == (2, 6)
 
 
 @pytest.mark.parametrize("again", [lambda g: g, copy.deepcopy, lambda g: loads(dumps(g))])

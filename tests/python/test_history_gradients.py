@@ -515,6 +515,27 @@ def test_a_second_derivative_of_what_torch_drives_is_told(wrapper: str) -> None:
             torch.autograd.grad(total, limit, create_graph=True)
 
 
+@pytest.mark.full("torch")
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize("place", ["parameters", "strain", "times", "initial"])
+def test_a_tangent_of_forward_mode_is_refused_by_a_drive(place: str, requires_grad: bool) -> None:
+    """It would be lost, without an error."""
+    torch = pytest.importorskip("torch")
+    forward_ad = torch.autograd.forward_ad
+    values = {"parameters": 190e3, "strain": STRAIN[:3, 0], "times": TIMES[:3], "initial": 0.1}
+    with Model(examples.path("isotropic_hardening")) as model, forward_ad.dual_level():
+        value = torch.tensor(values[place], dtype=torch.float64, requires_grad=requires_grad)
+        given = {**values, place: forward_ad.make_dual(value, torch.ones_like(value))}
+        with pytest.raises(FatalError, match="forward mode"):
+            drive(
+                model,
+                given["times"],
+                {"strain": given["strain"]},
+                {"equivalent_plastic_strain": given["initial"]},
+                parameters={"E": given["parameters"]},
+            )
+
+
 def test_a_cotangent_that_is_no_number_is_named() -> None:
     """NaN made the gradient NaN in silence, and a mask was told of a tensor."""
     model = Model(examples.path("chaboche"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +131,27 @@ def test_torch_in_torch_out(
     assert isinstance(result, torch.Tensor)
     assert result.dtype == torch.float64
     np.testing.assert_array_equal(result.numpy(), stress)
+
+
+@pytest.mark.parametrize("place", ["input", "override", "stored", "bound", "module", "tensor"])
+def test_a_tangent_of_forward_mode_is_refused(torch_model: Any, strain: Any, place: str) -> None:
+    """It would be lost, and torch takes no tangent for zero."""
+    forward_ad = torch.autograd.forward_ad
+    modulus = torch.tensor(100e3, dtype=torch.float64)
+    torch_model.forward({"strain": strain}, {"E": modulus})  # so that the call is kept
+    uses: dict[str, Callable[[Any, Any], Any]] = {
+        "input": lambda x, _: torch_model.forward({"strain": x}),
+        "override": lambda _, e: torch_model.forward({"strain": strain}, {"E": e}),
+        "stored": lambda _, e: torch_model.set_parameter("E", e),
+        "bound": lambda x, _: torch_model.bind({"strain": x}),
+        "module": lambda _, e: capi_torch.Module(torch_model).__setitem__("E", e),
+        "tensor": lambda x, _: Tensor(x),
+    }
+    with forward_ad.dual_level():
+        duals = [forward_ad.make_dual(v, torch.ones_like(v)) for v in (strain, modulus)]
+        with pytest.raises(FatalError, match="forward mode"):
+            uses[place](*duals)
+        uses[place](strain, modulus)
 
 
 def test_a_strided_input_gives_the_same_result(
