@@ -34,6 +34,12 @@ NO_TRACE = (
     "graphs at the law"
 )
 
+#: What a transform of torch, which gives tensors without memory, is told.
+NO_TRANSFORM = (
+    "torch.func, vmap and is_grads_batched=True cannot look in here: take backward() or "
+    "torch.autograd.grad(), one cotangent at a time; neml2_capi.torch.Module takes them all"
+)
+
 _VOID = ffi.typeof("void *")
 
 
@@ -197,6 +203,12 @@ def carries_tangent(tensor: Any) -> bool:
     if getattr(forward_ad, "_current_level", 0) < 0:
         return False
     return forward_ad.unpack_dual(tensor).tangent is not None
+
+
+def is_transformed(tensor: Any) -> bool:
+    """Tell whether a tensor of torch stands for others, in a transform of torch."""
+    kinds = sys.modules["torch"]._C._functorch
+    return bool(kinds.is_functorch_wrapped_tensor(tensor) or kinds.is_legacy_batchedtensor(tensor))
 
 
 def wrap(out: Any, value: Any, label: Label, dtype: str) -> Any:
@@ -375,7 +387,8 @@ def _wrap_torch(out: Any, tensor: Any, label: Label) -> Any:
             tensor = tensor.resolve_neg()
         data, strides = ffi.cast(_VOID, tensor.data_ptr()), tensor.stride()
     except RuntimeError as error:
-        raise label.refuse(f"has no plain memory: {error}", lib.NEML2_ERROR_UNSUPPORTED) from error
+        why = NO_TRANSFORM if is_transformed(tensor) else error
+        raise label.refuse(f"has no plain memory: {why}", lib.NEML2_ERROR_UNSUPPORTED) from error
     if not data and tensor.numel():
         raise label.refuse(f"has no memory: {NO_TRACE}", lib.NEML2_ERROR_UNSUPPORTED)
     status = lib.neml2_tensor_wrap(

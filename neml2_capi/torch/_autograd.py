@@ -24,6 +24,7 @@ from torch.autograd import Function, forward_ad
 
 from neml2_capi._ffi.errors import FatalError
 from neml2_capi._ffi.library import lib
+from neml2_capi._ffi.tensor import NO_TRANSFORM, is_transformed
 from neml2_capi.torch._linearization import Linearization, Plan
 
 _Tensors = tuple[Any, ...]
@@ -277,10 +278,25 @@ class Reverse(Function):  # type: ignore[misc]
         )
 
     @classmethod
-    def require_first(cls) -> None:
-        """FatalError if gradients are to be differentiated: there would be zero, and no error."""
+    def apply(cls, *arguments: Any) -> Any:
+        if _transforms_are_active():
+            raise cls._no_transform()
+        return super().apply(*arguments)
+
+    @classmethod
+    def require_values(cls, gradients: Sequence[Any]) -> None:
+        """FatalError if gradients are no values alone.
+
+        If they were to be differentiated, there would be zero, and no error.
+        """
+        if any(gradient is not None and is_transformed(gradient) for gradient in gradients):
+            raise cls._no_transform()
         if torch.is_grad_enabled():
             raise _no_second_derivative(cls.subject)
+
+    @classmethod
+    def _no_transform(cls) -> FatalError:
+        return FatalError(f"{cls.subject}: {NO_TRANSFORM}", lib.NEML2_ERROR_UNSUPPORTED)
 
 
 def _no_second_derivative(subject: str = "a compiled model") -> FatalError:

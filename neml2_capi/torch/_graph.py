@@ -126,7 +126,7 @@ class _Run(Reverse):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
-        _Run.require_first()
+        _Run.require_values(gradients)
         inputs = ctx.saved_tensors
         cotangents = [g for g, real in zip(gradients, ctx.real, strict=True) if real]
         made = iter(ctx.adjoint.flat(*map(_plain, inputs), *cotangents))

@@ -86,7 +86,7 @@ class History(Reverse):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        History.require_first()
+        History.require_values(gradients)
         cotangents = {
             name: gradient.numpy(force=True)
             for name, gradient in zip(ctx.outputs, gradients, strict=True)

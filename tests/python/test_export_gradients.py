@@ -78,6 +78,22 @@ def test_a_tangent_of_forward_mode_is_told(network: Graph, requires_grad: bool) 
         assert network(dual.detach())[0].shape == (2, 6)
 
 
+@pytest.mark.parametrize("transform", [torch.func.grad, torch.func.vmap])
+def test_transforms_of_torch_func_are_told(network: Graph, transform: Any) -> None:
+    with pytest.raises(neml2_capi.FatalError, match=r"torch\.func"):
+        transform(lambda x: network(x.reshape(-1, 6))[0].sum())(some_strains(2).detach())
+    strain = some_strains(2)
+    with pytest.raises(neml2_capi.FatalError, match=r"torch\.func"):  # of another tensor
+        transform(lambda x: (network(strain)[0] * x).sum())(torch.ones(2, dtype=torch.float64))
+
+
+def test_batches_of_cotangents_are_told(network: Graph) -> None:
+    strain = some_strains(2)
+    stress, cotangents = network(strain)[0], torch.ones(5, 2, 6, dtype=torch.float64)
+    with pytest.raises(neml2_capi.FatalError, match="is_grads_batched=True"):
+        torch.autograd.grad(stress, strain, cotangents, is_grads_batched=True)
+
+
 @pytest.mark.parametrize("again", [lambda g: g, copy.deepcopy, lambda g: loads(dumps(g))])
 def test_replaced_constants_have_values_and_no_gradient(exported: Path, again: Any) -> None:
     """The vjp package has the constants of the export, under names of its own."""

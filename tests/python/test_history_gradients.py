@@ -536,6 +536,27 @@ def test_a_tangent_of_forward_mode_is_refused_by_a_drive(place: str, requires_gr
             )
 
 
+@pytest.mark.full("torch")
+def test_transforms_of_torch_func_are_refused_by_a_drive() -> None:
+    torch = pytest.importorskip("torch")
+    with Model(examples.path("isotropic_hardening")) as model:
+
+        def stress(modulus: Any) -> Any:
+            given = {"strain": STRAIN[:3, 0]}
+            return drive(model, TIMES[:3], given, parameters={"E": modulus})["stress"]
+
+        moduli = torch.full((2,), 190e3, dtype=torch.float64)
+        with pytest.raises(FatalError, match=r"parameter 'E' .*torch\.func"):
+            torch.func.grad(lambda modulus: stress(modulus).sum())(moduli[0])
+        with pytest.raises(FatalError, match=r"parameter 'E' .*torch\.func"):
+            torch.func.vmap(stress)(moduli)
+        modulus = moduli[0].clone().requires_grad_()
+        made = stress(modulus)
+        cotangents = made.detach().expand(2, *made.shape)
+        with pytest.raises(FatalError, match="is_grads_batched=True"):
+            torch.autograd.grad(made, modulus, cotangents, is_grads_batched=True)
+
+
 def test_a_cotangent_that_is_no_number_is_named() -> None:
     """NaN made the gradient NaN in silence, and a mask was told of a tensor."""
     model = Model(examples.path("chaboche"))
