@@ -5,6 +5,7 @@
 
 #include "capi/base/error.h"
 #include "capi/tensor/layout.h"
+#include "capi/tensor/numbers.h"
 #include "capi/tensor/probe.h"
 
 namespace neml2_capi::graph {
@@ -21,10 +22,9 @@ bool has_empty_axis(const InputSpec& spec, const Tensor& input) {
 }
 
 // Numbers that differ from each other, so that no sum or spread of them is what another number of rows has.
-template <class Scalar>
 void fill_unevenly(const Tensor& tensor, double first) {
-  for (std::int64_t i = 0; i < tensor.numel(); ++i)
-    tensor.data_as<Scalar>()[i] = static_cast<Scalar>(first + uneven(static_cast<double>(i)));
+  const Numbers numbers(tensor.data_as<char>(), tensor.dtype());
+  for (std::int64_t i = 0; i < tensor.numel(); ++i) numbers.set(i, first + uneven(static_cast<double>(i)));
 }
 
 bool are_equal(const Tensor& a, const Tensor& b) {
@@ -45,8 +45,7 @@ Vector<Tensor> with_rows(const Graph& graph, const Vector<Tensor>& inputs, std::
     for (std::int64_t axis = 0; axis < sizes.size(); ++axis)
       if (is_empty_axis(spec, inputs[i], axis)) sizes[axis] = rows;
     Tensor filled = Tensor::zeros(inputs[i].dtype(), sizes);
-    if (filled.dtype() == DType::float64) fill_unevenly<double>(filled, first);
-    if (filled.dtype() == DType::float32) fill_unevenly<float>(filled, first);
+    if (is_real(filled.dtype())) fill_unevenly(filled, first);
     all.push_back(std::move(filled));
   }
   return all;

@@ -4,11 +4,10 @@
 #include <cmath>
 #include <iterator>
 #include <optional>
-#include <type_traits>
 
 #include "capi/base/error.h"
+#include "capi/tensor/numbers.h"
 #include "capi/tensor/probe.h"
-#include "capi/tensor/rows.h"
 
 namespace neml2_capi::model {
 namespace {
@@ -29,11 +28,7 @@ struct Some {
   bool has(std::int64_t site) const { return ((site >> digit & 1) == 1) == one; }
 };
 
-// Calls f(values) for a tensor of real numbers.
-template <class F>
-void with_values(const Tensor& tensor, F&& f) {
-  if (is_real(tensor.dtype())) with_scalar(tensor.dtype(), [&]<class Scalar>(Scalar*) { f(tensor.data_as<Scalar>()); });
-}
+Numbers numbers(const Tensor& tensor) { return {tensor.data_as<char>(), tensor.dtype()}; }
 
 class Probe {
  public:
@@ -53,20 +48,17 @@ class Probe {
 
   // Tells whether other sites of an output depend on those that were changed, and notes which elements had a number.
   bool depends(std::size_t output, std::int64_t sites, Some some, std::vector<bool>& told) const {
-    bool found = false;
-    const Tensor &a = before_[output], &b = outputs_[output];
-    with_values(a, [&](const auto* before) {
-      using Scalar = std::remove_cvref_t<decltype(*before)>;
-      const std::int64_t count = a.numel() / (value_.package().batched_output(output) ? points_ : 1);
-      const Scalar* after = b.data_as<const Scalar>();
-      told.resize(static_cast<std::size_t>(count), false);
-      for (std::int64_t i = 0; i < count && !found; ++i) {
-        const bool is_seen = !some.has(i / (count / sites)), is_number = std::isfinite(before[i]);
-        found = is_seen && is_number && before[i] != after[i];
-        if (!is_seen || is_number) told[static_cast<std::size_t>(i)] = true;
-      }
-    });
-    return found;
+    const Tensor& all = before_[output];
+    if (!is_real(all.dtype())) return false;
+    const std::int64_t count = all.numel() / (value_.package().batched_output(output) ? points_ : 1);
+    const Numbers before = numbers(all), after = numbers(outputs_[output]);
+    told.resize(static_cast<std::size_t>(count), false);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const bool is_seen = !some.has(i / (count / sites)), is_number = std::isfinite(before[i]);
+      if (is_seen && is_number && before[i] != after[i]) return true;
+      if (!is_seen || is_number) told[static_cast<std::size_t>(i)] = true;
+    }
+    return false;
   }
 
  private:
@@ -74,19 +66,17 @@ class Probe {
     const Package& package = value_.package();
     Vector<Tensor> inputs = package.filled(points_, 0);
     double number = 0;
-    for (std::size_t k = 0; k < inputs.size(); ++k)
-      with_values(inputs[k], [&](auto* values) {
-        using Scalar = std::remove_cvref_t<decltype(*values)>;
-        const std::int64_t points = package.batched_input(k) ? points_ : 1, count = inputs[k].numel() / points;
-        const auto drawn = [&](double at) {
-          return static_cast<Scalar>(range_.least + (range_.most - range_.least) * uneven(at, draw_));
-        };
-        for (std::int64_t i = 0; i < count; ++i) {
-          ++number;
-          for (std::int64_t p = 0; p < points; ++p) values[p * count + i] = drawn(number);
-          if (changed == k && some.has(i / (count / sites))) values[i] = drawn(number + 0.5);
-        }
-      });
+    const auto drawn = [&](double at) { return range_.least + (range_.most - range_.least) * uneven(at, draw_); };
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      if (!is_real(inputs[k].dtype())) continue;
+      const std::int64_t points = package.batched_input(k) ? points_ : 1, count = inputs[k].numel() / points;
+      const Numbers values = numbers(inputs[k]);
+      for (std::int64_t i = 0; i < count; ++i) {
+        ++number;
+        for (std::int64_t p = 0; p < points; ++p) values.set(p * count + i, drawn(number));
+        if (changed == k && some.has(i / (count / sites))) values.set(i, drawn(number + 0.5));
+      }
+    }
     try {
       outputs_ = package.run_from_host(std::move(inputs));
       for (Tensor& output : outputs_) output = output.row_major();

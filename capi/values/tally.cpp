@@ -41,9 +41,9 @@ std::string Tally::advice(const std::string& remark) const {
       join(norm, " after ", failed.iterations, failed.iterations == 1 ? " iteration" : " iterations",
            rescue_failed ? ", and no rescue solved it" : "");
   if (!std::isfinite(failed.residual_norm))
-    return join(after, ": the iterations left the range in which the equations have values. Reduce the step",
-                has_own_search ? "."
-                               : join(", ", rescue, "or let a line search shorten the iterations' own (ls_max_iters)."));
+    return join(
+        after, ": the iterations left the range in which the equations have values. Reduce the step",
+        has_own_search ? "." : join(", ", rescue, "or let a line search shorten the iterations' own (ls_max_iters)."));
   return join(after, ": reduce the step, ", rescue, limits);
 }
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch.export import Dim
+from torch.utils._pytree import tree_map
 
 from neml2_capi._ffi.errors import FatalError, check
 from neml2_capi._ffi.library import ffi, lib
@@ -156,5 +157,21 @@ class Positional(torch.nn.Module):  # type: ignore[misc]
 
     def forward(self, *inputs: Any) -> Any:
         if isinstance(self.function, torch.fx.GraphModule):  # nodes keep the lines of the law
-            return torch.fx.Interpreter(self.function).run(*inputs)
-        return self.function(*inputs)
+            return _apart(torch.fx.Interpreter(self.function).run(*inputs))
+        return _apart(self.function(*inputs))
+
+
+def _apart(outputs: Any) -> Any:
+    """The outputs, of which a package hands each tensor over once: a second one is a copy."""
+    seen: set[int] = set()
+
+    def copied(output: Any) -> Any:
+        if not isinstance(output, torch.Tensor):
+            return output
+        storage = output.untyped_storage()._cdata
+        if storage in seen:
+            return output.clone()
+        seen.add(storage)
+        return output
+
+    return tree_map(copied, outputs)
