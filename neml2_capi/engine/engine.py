@@ -113,10 +113,10 @@ class Engine:
         self._check_batch(batch)
         with np.errstate(all="ignore"):
             self._run(batch)
+            for argument, each in zip(given, rows, strict=True):
+                batch.mark_given(each, argument.labels)  # first: no rescue mends these
             if most_rescue_solves and batch.failed.any():
                 rescue(batch, rows[0] | rows[1], self._moving(), most_rescue_solves, self._run)
-        for argument, each in zip(given, rows, strict=True):
-            batch.mark_given(each, argument.labels)
         batch.excuse_steps_of_zero(rows[0])
         return batch
 

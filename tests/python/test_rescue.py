@@ -214,14 +214,17 @@ def test_its_work_has_a_bound() -> None:
 # ---- what is beside it ----
 
 
-def test_points_that_are_not_finite_fail_at_once() -> None:
-    model = shipped("chaboche")
+@pytest.mark.parametrize("engine", ["native", "python"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_points_that_are_not_finite_fail_at_once(engine: str, value: float) -> None:
+    model = Model(PREBUILT / "combined_hardening", engine=engine)
+    model.options["rescue"] = 100
     inputs = from_rest(model, 0.5 * directions(20))
-    inputs["strain"][3] = np.nan
+    inputs["strain"][3] = value
     found, report = model.evaluate(inputs)
     assert report["status"][3] == 1 and report["rescue_solves"][3] == 0
     others = np.arange(20) != 3
-    assert (report["status"][others] == 0).all()
+    assert (report["status"][others] == 0).all() and report["rescue_solves"][others].any()
     assert np.isfinite(found["stress"][others]).all() and np.isnan(found["stress"][3]).all()
 
 
