@@ -21,6 +21,7 @@ from neml2_capi.sweeps.work import Arrays
 
 #: Sets that are read at once.
 _BLOCK = 256
+_REMEDY = "keep such results in files of numpy, with store='npz'"
 _log = logging.getLogger("neml2_capi.sweep")
 
 
@@ -105,15 +106,15 @@ class Zarr:
         """FatalError if a set gives other arrays than those before; the first makes them."""
         if not self._made and not self._arrays:
             for name, value in arrays.items():
-                self._arrays[name] = self._array(self._results, name, value, 1)
+                with self._blamed(self._folder / "results" / name):
+                    self._arrays[name] = self._new(item, name, value)
             self._root.attrs["forms"] = {
                 name: [list(value.shape), value.dtype.str] for name, value in arrays.items()
             }
-        remedy = "keep such results in files of numpy, with store='npz'"
         if arrays.keys() != self._arrays.keys():
             raise FatalError(
                 f"set {item} has the results {', '.join(arrays) or 'none'}, and others "
-                f"{', '.join(self._arrays) or 'none'}; {remedy}",
+                f"{', '.join(self._arrays) or 'none'}; {_REMEDY}",
                 lib.NEML2_ERROR_NAME,
             )
         for name, value in arrays.items():
@@ -121,10 +122,27 @@ class Zarr:
             if array.shape[1:] != value.shape or array.dtype != value.dtype:
                 raise FatalError(
                     f"result {name!r} of set {item} has the shape {value.shape} and "
-                    f"{value.dtype}, and {array.shape[1:]} and {array.dtype} of others; {remedy}",
+                    f"{value.dtype}, and {array.shape[1:]} and {array.dtype} of others; {_REMEDY}",
                     lib.NEML2_ERROR_SHAPE,
                     name,
                 )
+
+    def _new(self, item: int, name: str, like: Array) -> Any:
+        """The array of a result; FatalError if Zarr cannot make one of its name and type."""
+        try:
+            if "\\" in name or not {"", ".", ".."}.isdisjoint(name.split("/")):
+                raise ValueError("its name is no path in a folder")
+            with told_of(self._folder / "results", "be written"):
+                return self._array(self._results, name, like, 1)
+        except (FatalError, Damage):
+            raise
+        except Exception as error:  # whatever Zarr raises
+            raise FatalError(
+                f"result {name!r} of set {item} cannot be an array of Zarr: {error}; name it "
+                f"otherwise, or {_REMEDY}",
+                lib.NEML2_ERROR_NAME,
+                name,
+            ) from error
 
     def _array(self, group: Any, name: str, like: Array, chunk: int) -> Any:
         """The array of a name, which is made for values like this one."""
