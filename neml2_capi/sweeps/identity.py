@@ -8,7 +8,7 @@ import inspect
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Set
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
@@ -24,6 +24,8 @@ from neml2_capi.model.source import View
 
 #: Options that change no result.
 _WITHOUT_EFFECT = {"threads", "chunk", "capsule", "collect_history"}
+#: Values that are known by their text.
+_PLAIN = (bool, int, float, complex, str, bytes)
 
 
 class _Memory(NamedTuple):
@@ -34,7 +36,8 @@ def identity(run: Callable[..., Any]) -> dict[str, str]:
     """A digest of a function, and of each argument that it comes with, by name.
 
     A model is its artifact's content, not its place. Of a function count its code, its defaults and
-    what it closes over, not the global names that it uses.
+    what it closes over, not the global names that it uses; of a class, its functions and plain
+    values, and its bases.
     """
     if not isinstance(run, partial):
         return {"run": digest(run)}
@@ -51,30 +54,37 @@ def digest(value: Any) -> str:
     FatalError if the content cannot be found.
     """
     state = hashlib.sha256()
-    for part in _parts(value, ()):
+    for part in _parts(value, (), set()):
         state.update(len(part).to_bytes(8, "little") + part)
     return state.hexdigest()[:32]
 
 
-def _parts(value: Any, above: tuple[int, ...]) -> Iterator[bytes]:
-    """What to hash; `above` are the objects that hold this one, by id."""
+def _parts(value: Any, above: tuple[int, ...], classes: set[type]) -> Iterator[bytes]:
+    """What to hash.
+
+    `above` are the objects that hold this one, by id; `classes` receives those that were hashed,
+    which are names from then on.
+    """
     if id(value) in above:
         yield b"cycle %d" % above[::-1].index(id(value))
         return
     above = (*above, id(value))
     name, children = _content(value)
     yield name
+    if isinstance(value, type):
+        children = () if value in classes else children
+        classes.add(value)
     for child in children:
         if isinstance(child, _Memory):
             yield child.content
         else:
-            yield from _parts(child, above)
+            yield from _parts(child, above, classes)
     yield b"end"
 
 
 def _content(value: Any) -> tuple[bytes, Any]:
     """What an object is, and what it holds."""
-    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+    if value is None or isinstance(value, _PLAIN):
         plain = value.item() if isinstance(value, np.generic) else value
         return f"{type(plain).__name__} {plain!r}".encode(), ()
     if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
@@ -93,7 +103,8 @@ def _content(value: Any) -> tuple[bytes, Any]:
     if isinstance(value, MethodType):
         return b"method", (value.__func__, value.__self__)
     if isinstance(value, type | ModuleType):
-        return f"name {getattr(value, '__module__', '')} {value.__name__}".encode(), ()
+        name = f"name {getattr(value, '__module__', '')} {value.__name__}".encode()
+        return name, _of_class(value) if isinstance(value, type) else ()
     if isinstance(value, os.PathLike):
         return b"path", (os.fspath(value),)
     if isinstance(value, Mapping):
@@ -105,6 +116,25 @@ def _content(value: Any) -> tuple[bytes, Any]:
     if hasattr(value, "__dlpack__"):
         return b"tensor", (np.asarray(Tensor(value)),)
     return _pickled(value)
+
+
+def _of_class(value: type) -> Iterator[Any]:
+    """The functions and plain values of a class by name, and its bases; of ours, nothing."""
+    if str(value.__module__).startswith("neml2_capi."):
+        return  # the same in a later version
+    for name, member in sorted(vars(value).items()):
+        if isinstance(member, property):
+            found = [member.fget, member.fset, member.fdel]
+        elif isinstance(member, cached_property):
+            found = [member.func]
+        else:
+            found = [member if isinstance(member, FunctionType) else inspect.unwrap(member)]
+        if any(isinstance(each, FunctionType) for each in found) or (
+            isinstance(member, _PLAIN) and not name.startswith("__")
+        ):
+            yield name
+            yield found
+    yield from value.__bases__
 
 
 def _pickled(value: Any) -> tuple[bytes, Any]:

@@ -110,8 +110,8 @@ def sweep(
     FatalError
         This cannot be swept, before anything is evaluated: the directory is of other parameter
         sets, of another artifact (its content, its options and parameters) or of other arguments of
-        the run (functions count by their code), for example. Or an executor broke that cannot be
-        made again, a worker cannot open the run, or another process makes the same sweep.
+        the run (functions and classes count by their code), for example. Or an executor broke that
+        cannot be made again, a worker cannot open the run, or another process makes the same sweep.
     SweepError
         Sets failed, and `failures` is "raise" or "stop".
     """

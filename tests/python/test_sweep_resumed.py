@@ -8,8 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -350,44 +348,6 @@ def test_a_changed_package_is_another_artifact(artifact: Path, tmp_path: Path) -
     package.write_bytes(content)
     with pytest.raises(FatalError, match="differs in model;"):
         sweep(of(Model(copy)), few(2), directory=tmp_path / "s")
-
-
-def scaled(factor: float) -> Callable[[Sets], Sets]:
-    return lambda parameters: {"a": factor * parameters["a"]}
-
-
-def test_a_function_is_known_by_its_code_and_what_it_closes_over(tmp_path: Path) -> None:
-    sweep(scaled(2.0), {"a": [1.0]}, directory=tmp_path / "s")
-    assert sweep(scaled(2.0), {"a": [1.0]}, directory=tmp_path / "s")["a"] == 2.0
-    with pytest.raises(FatalError, match="differs in run;"):
-        sweep(scaled(3.0), {"a": [1.0]}, directory=tmp_path / "s")
-    with pytest.raises(FatalError, match="differs in run;"):
-        sweep(sums, {"a": [1.0]}, directory=tmp_path / "s")
-
-
-def splined(factor: float) -> Callable[[Sets], Sets]:
-    interpolate = pytest.importorskip("scipy.interpolate")
-    spline, function = interpolate.CubicSpline(SUMS["a"], factor * SUMS["a"]), np.sin
-    return lambda parameters: {"a": spline(function(parameters["a"]))}
-
-
-def test_objects_of_other_libraries_are_known_by_their_content(tmp_path: Path) -> None:
-    first = sweep(splined(1.0), {"a": SUMS["a"]}, directory=tmp_path / "s")
-    equal(sweep(splined(1.0), {"a": SUMS["a"]}, directory=tmp_path / "s"), first)
-    with pytest.raises(FatalError, match="differs in run;"):
-        sweep(splined(2.0), {"a": SUMS["a"]}, directory=tmp_path / "s")
-
-
-def test_what_cannot_be_known_again_stays_in_memory(tmp_path: Path) -> None:
-    lock = threading.Lock()
-
-    def run(parameters: Sets) -> dict[str, Any]:
-        with lock:
-            return sums(parameters)
-
-    with pytest.raises(FatalError, match=r"holds a lock, which cannot be pickled"):
-        sweep(run, SUMS, directory=tmp_path / "s")
-    assert sweep(run, SUMS, partial(ThreadPoolExecutor, 2)).done.all()
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
