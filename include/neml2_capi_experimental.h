@@ -412,6 +412,7 @@ NEML2_CAPI int32_t neml2_call_wait(neml2_call *call);
  *     on_device  an integer of 64 bits, 1 on CUDA; else 0, or left out
  *
  * A buffer has the values of a point one after another. An operand has one value for each point, or one for all.
+ * A parameter that is no operand must be set to one value: which of several is a point's, its buffers do not tell.
  * Several threads may run operations of a model at once. Status 1 is no error; points that failed are one, ABORTED, and
  * what cannot be done is FAILED_PRECONDITION, with the message of neml2_error_message().
  * ------------------------------------------------------------------------------------------- */

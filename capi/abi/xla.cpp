@@ -212,6 +212,22 @@ void require_memory(Kept& kept, bool is_on_device, void* stream) {
   kept.bound.clear();
 }
 
+// Throws if a parameter that is not bound has values by point: buffers have no batch that these could broadcast with.
+void require_one_value_stored(neml2_call* call) {
+  require(alone(call, "call", [](const CallObject& its) {
+    const auto& parameters = its.model->variables(Kind::parameter);
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      if (its.overrides[i].data) continue;
+      const std::int64_t count = its.model->parameter(i).numel() / parameters[i].point_shape.product();
+      if (count == 1) continue;
+      throw Error(NEML2_ERROR_SHAPE, parameters[i].name,
+                  join("The parameter '", parameters[i].name, "' was set to values for ", count,
+                       " points, which a program of XLA cannot broadcast. Give them as a parameter of the call, or set "
+                       "it to one value."));
+    }
+  }));
+}
+
 void evaluate(const Frame& frame) {
   if (frame.results.count == 0) return;
   const Request request = request_of(frame.attributes);
@@ -226,6 +242,7 @@ void evaluate(const Frame& frame) {
   if (!kept) kept = new_call(*use);
   require_memory(*kept, request.is_on_device, request.is_on_device ? stream_of(frame) : nullptr);
   bind_all(*kept, form.places, frame, points);
+  require_one_value_stored(kept->call.get());
   std::int32_t status = neml2_call_run(kept->call.get(), points);
   if (status == NEML2_OK && request.is_on_device) status = neml2_call_wait(kept->call.get());
   if (status >= 0) use->xla_calls->give_back(form, std::move(kept));

@@ -63,7 +63,8 @@ class Function:
             All inputs by name, (*B, *sub_batch_shape, *base_shape), whose batches B broadcast.
         parameters : mapping of str to array, optional
             Promoted parameters, (*B, *base_shape), by their full names or the last component if
-            that is unique; those that are missing have their stored values.
+            that is unique; those that are missing have their stored values, of when this runs, also
+            under jit. One that was set to values by point must be given.
 
         Returns
         -------
@@ -77,9 +78,9 @@ class Function:
         FatalError
             An input is missing, or an array has a wrong shape or type: at once, under jit too.
         jax.errors.JaxRuntimeError
-            Points did not converge; its text has the message. A function of jax.jit that has run
-            well before raises it as a ValueError. Results of an explicit model that are not finite
-            are returned.
+            Points did not converge, or a stored parameter has values by point; its text has the
+            message. A function of jax.jit that has run well before raises it as a ValueError.
+            Results of an explicit model that are not finite are returned.
         """
         names = self.model.parameters
         renamed = {names.names[names.resolve(name)]: a for name, a in (parameters or {}).items()}

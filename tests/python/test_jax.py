@@ -309,6 +309,24 @@ def test_what_the_model_is_set_to_counts_in_what_was_compiled(elasticity: Model)
         np.testing.assert_array_equal(function({"strain": strain})["stress"], expected)
 
 
+@pytest.mark.parametrize("transformed", [lambda f: f, jax.jit, jax.vmap, jax.jacrev])
+def test_stored_parameters_by_point_must_be_given(elasticity: Model, transformed: Any) -> None:
+    """They would pair with the axis of a map, or with points in another order."""
+    function, strain = Function(elasticity), strains(3)
+    evaluate = transformed(lambda strain: function({"strain": strain})["stress"])
+    before = evaluate(strain)
+    for moduli in (np.full(3, 70e3), np.full((3, 1), 70e3), np.full(2, 70e3)):
+        elasticity["E"] = moduli
+        with pytest.raises((jax.errors.JaxRuntimeError, ValueError), match="E' was set to values"):
+            evaluate(strain)
+        given = transformed(lambda strain: function({"strain": strain}, {E: 70e3})["stress"])
+        given(strain)
+    elasticity["E"] = 70e3
+    assert evaluate(strain).shape == before.shape
+    given = jax.vmap(lambda strain: function({"strain": strain}, {E: np.full(3, 70e3)})["stress"])
+    assert given(strain).shape == (3, 3, 6)
+
+
 def test_threads_evaluate_at_once(artifacts: Artifacts) -> None:
     model = Model(artifacts["isotropic_hardening"])
     function = jax.jit(Function(model, ["stress"]))

@@ -261,5 +261,7 @@ def test_what_does_not_fit_is_refused_and_the_model_stays(artifacts: Artifacts) 
     assert host.call(host.frame([strain], [stress], model=handle, arrays=good)), host.told
     np.testing.assert_array_equal(stress, model.forward({"strain": strain})["stress"])
     assert "'strain' must be float64; got int64" in told(dtype=_S64)  # where it was bound before
+    model["E"] = np.full(3, 70e3)
+    assert "'elasticity.E' was set to values for 3 points" in told()
     model.close()
     assert "model" in told()
