@@ -306,7 +306,7 @@ def test_a_model_on_a_device_says_so_and_takes_tensors_of_the_host(tmp_path: Pat
 
     of_neml2 = AOTIModel(root, "opencl")
     assert torch.equal(of_neml2.forward(strain)[0].data, expected)
-    with pytest.raises(TypeError, match="on opencl:0: give it .to.device='cpu'"):
+    with pytest.raises(TypeError, match=r"on opencl:0: give it .to.device='cpu'"):
         of_neml2.forward(strain.float())
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neml2_capi import FatalError, Model
+from neml2_capi import FatalError, Graph, Model
 
 torch = pytest.importorskip("torch")
 
@@ -216,3 +216,19 @@ def test_a_law_is_exported_without_an_error_stream(
 ) -> None:
     monkeypatch.setattr("sys.stderr", None)
     assert exported(tmp_path, 1.0).is_dir()
+
+
+@pytest.mark.full("a package is compiled by torch")
+@pytest.mark.parametrize("runtime", ["builtin", "libtorch"])
+def test_a_tensor_may_be_given_twice(tmp_path: Path, runtime: str) -> None:
+    """The second output was none, and a model of such a law ended the process."""
+
+    def law(x: Any) -> tuple[Any, ...]:
+        doubled = 2.0 * x
+        return doubled, doubled, doubled.reshape(doubled.shape), doubled[:, 1:], x, x
+
+    example = torch.zeros(8, 3, dtype=torch.float64)
+    package = export.package(law, (example,), tmp_path / "law.pt2")
+    given = torch.arange(12.0, dtype=torch.float64).reshape(4, 3)
+    for found, expected in zip(Graph(package, runtime)(given), law(given), strict=True):
+        assert torch.equal(found, expected)
