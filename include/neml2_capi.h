@@ -811,10 +811,10 @@ NEML2_CAPI int32_t neml2_model_jvp(neml2_tensor *outputs[], neml2_tensor *jvps[]
 
 /** Evaluate a model and the transpose of its derivative. `cotangents` has one handle per output, of the shape of the
  *  output, or NULL, which is zero. `adjoints` receives one owned handle per variable of `kind`, NEML2_INPUT or
- *  NEML2_PARAMETER: the sum over the outputs of d output / d variable, transposed, applied to the cotangent; or NULL if
- *  no derivative with respect to the variable was compiled. An adjoint has the shape of its variable. If the variable
- *  is one value for many points, the adjoint is the sum over them, and NaN if one of them failed. Otherwise as
- *  neml2_model_jvp().
+ *  NEML2_PARAMETER: the sum of d output / d variable, transposed, applied to the cotangent, over the outputs for which it
+ *  was compiled (see neml2_model_derivative_inspect()); or NULL if it was for none. An adjoint has the shape of its
+ *  variable. If the variable is one value for many points, the adjoint is the sum over them, and NaN if one of them
+ *  failed. Otherwise as neml2_model_jvp().
  *  Errors: MISSING, SHAPE, DTYPE, UNSUPPORTED, RUNTIME. Threads: any. */
 NEML2_CAPI int32_t neml2_model_vjp(neml2_tensor *outputs[], neml2_tensor *adjoints[], neml2_report **report,
                                    const neml2_model *model, int32_t kind, neml2_tensor *const inputs[],

@@ -217,8 +217,9 @@ class Functions(Described):
             As forward() returns them.
         adjoints : dict of str to array
             The gradients of sum(cotangent * output) by input, each of its input's shape as it was
-            given: what is one value for many points gets their sum. Inputs with respect to which no
-            derivative was compiled are absent.
+            given: what is one value for many points gets their sum. An output whose derivative by
+            an input was not compiled adds nothing there (see `derivatives`); inputs with respect to
+            which no derivative was compiled are absent.
 
         Raises
         ------
@@ -353,7 +354,8 @@ class Functions(Described):
         -------
         dict of str to array
             The gradients by parameter, each of the shape of the parameter, stored or overridden:
-            the gradient of one value for all points is summed over them.
+            the gradient of one value for all points is summed over them. An output whose derivative
+            by a parameter was not compiled adds nothing there.
 
         Raises
         ------
