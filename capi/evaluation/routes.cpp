@@ -8,6 +8,7 @@
 #include "capi/evaluation/lanes.h"
 #include "capi/evaluation/one_package.h"
 #include "capi/evaluation/through_segments.h"
+#include "capi/graph/backend.h"
 
 namespace neml2_capi::model {
 
@@ -31,7 +32,8 @@ std::int64_t Route::end_of_range(const Options&, const Bindings& bindings, std::
 Routes::Routes(std::shared_ptr<const Model> model) : model_(std::move(model)) {
   auto segments = std::make_shared<const ThroughSegments>(*model_);
   routes_.push_back(std::make_shared<const Lanes>(*model_));
-  if (OnePackage::evaluates(*model_)) routes_.push_back(std::make_shared<const OnePackage>(*model_, *segments));
+  if constexpr (graph::has_backends)  // else there are no packages
+    if (OnePackage::evaluates(*model_)) routes_.push_back(std::make_shared<const OnePackage>(*model_, *segments));
   routes_.push_back(std::move(segments));
 }
 
