@@ -215,7 +215,7 @@ void require_memory(Kept& kept, bool is_on_device, void* stream) {
 // Throws if a parameter that is not bound has values by point: buffers have no batch that these could broadcast with.
 void require_one_value_stored(neml2_call* call) {
   require(alone(call, "call", [](const CallObject& its) {
-    const auto& parameters = its.model->variables(Kind::parameter);
+    const auto& parameters = its.model->variables(model::Kind::parameter);
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       if (its.overrides[i].data) continue;
       const std::int64_t count = its.model->parameter(i).numel() / parameters[i].point_shape.product();
