@@ -136,7 +136,7 @@ void Reduction::condense(Kind kind) {
     return each.block.point_shape.product() == size(Kind::output, each.output) * size(kind, each.input);
   };
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const auto [o, z] = std::pair(all[i].output, all[i].input);
+    const std::size_t o = all[i].output, z = all[i].input;
     const std::int64_t by_strain = derivative_of(law_, Kind::input, o, strain_),
                        of_stress = derivative_of(law_, kind, stress_, z);
     if (!is_dense(all[i]) || (has_free && (by_strain < 0 || of_stress < 0))) continue;
