@@ -23,7 +23,7 @@ bool has_empty_axis(const InputSpec& spec, const Tensor& input) {
 
 // Numbers that differ from each other, so that no sum or spread of them is what another number of rows has.
 void fill_unevenly(const Tensor& tensor, double first) {
-  const Numbers numbers(tensor.data_as<char>(), tensor.dtype());
+  const Numbers numbers = numbers_of(tensor);
   for (std::int64_t i = 0; i < tensor.numel(); ++i) numbers.set(i, first + uneven(static_cast<double>(i)));
 }
 

@@ -15,8 +15,6 @@ using Column = Vector<double>;
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-Numbers numbers(const Tensor& tensor) { return {tensor.data_as<char>(), tensor.dtype()}; }
-
 bool is_single(const Tensor& tensor) { return tensor.dtype() == DType::float32; }
 
 // State of the points that both methods keep. A point is open until it has converged or was given up.
@@ -45,7 +43,7 @@ class Batch {
   Tensor precondition(const Tensor& v) const { return preconditioner_ ? preconditioner_(v).row_major() : v; }
 
   Tensor vectors() const { return Tensor::empty(b_.dtype(), b_.sizes()); }
-  Numbers row(const Tensor& v, std::int64_t p) const { return numbers(v).from(p * n_); }
+  Numbers row(const Tensor& v, std::int64_t p) const { return numbers_of(v).from(p * n_); }
   void fill(const Numbers& row, double value) const {
     for (std::int64_t i = 0; i < n_; ++i) row.set(i, value);
   }
@@ -110,7 +108,7 @@ class Gmres : Batch {
  private:
   Tensor residual() const {
     const Tensor ax = times_a(x_), out = vectors();
-    const Numbers b = numbers(b_), product = numbers(ax), difference = numbers(out);
+    const Numbers b = numbers_of(b_), product = numbers_of(ax), difference = numbers_of(out);
     for (std::int64_t i = 0; i < points_ * n_; ++i) difference.set(i, b[i] - product[i]);
     return out;
   }
@@ -327,25 +325,25 @@ bool solves(const Numbers& product, const Numbers& b, std::int64_t n, const Line
 Tensor solve_dense_columns(const Tensor& a, const Tensor& b, const LinearSettings& settings) {
   const std::int64_t rows = b.sizes()[0] * b.sizes()[1], n = b.sizes()[1], columns = b.sizes()[2];
   Tensor out = Tensor::empty(b.dtype(), b.sizes());
-  const Numbers matrix = numbers(a), right = numbers(b), solutions = numbers(out);
+  const Numbers matrix = numbers_of(a), right = numbers_of(b), solutions = numbers_of(out);
   const Operator times_a = [&](const Tensor& v) {
     Tensor product = Tensor::empty(v.dtype(), v.sizes());
     for (std::int64_t row = 0; row < rows; ++row) {
-      const Numbers coefficient = matrix.from(row * n), x = numbers(v).from(row / n * n);
+      const Numbers coefficient = matrix.from(row * n), x = numbers_of(v).from(row / n * n);
       double sum = 0;
       for (std::int64_t i = 0; i < n; ++i) sum += coefficient[i] * x[i];
-      numbers(product).set(row, sum);
+      numbers_of(product).set(row, sum);
     }
     return product;
   };
   for (std::int64_t j = 0; j < columns; ++j) {
     Tensor column = Tensor::empty(b.dtype(), b.sizes().first(2)), x;
-    for (std::int64_t row = 0; row < rows; ++row) numbers(column).set(row, right[row * columns + j]);
+    for (std::int64_t row = 0; row < rows; ++row) numbers_of(column).set(row, right[row * columns + j]);
     solve_linear(times_a, {}, column, x, settings);
     const Tensor product = times_a(x);
     for (std::int64_t p = 0; p < b.sizes()[0]; ++p) {
-      const Numbers solution = numbers(x).from(p * n);
-      const bool good = solves(numbers(product).from(p * n), numbers(column).from(p * n), n, settings);
+      const Numbers solution = numbers_of(x).from(p * n);
+      const bool good = solves(numbers_of(product).from(p * n), numbers_of(column).from(p * n), n, settings);
       for (std::int64_t i = 0; i < n; ++i) solutions.set((p * n + i) * columns + j, good ? solution[i] : NAN);
     }
   }

@@ -28,8 +28,6 @@ struct Some {
   bool has(std::int64_t site) const { return ((site >> digit & 1) == 1) == one; }
 };
 
-Numbers numbers(const Tensor& tensor) { return {tensor.data_as<char>(), tensor.dtype()}; }
-
 class Probe {
  public:
   // `draw` is a number of the values, within one of the ranges.
@@ -51,7 +49,7 @@ class Probe {
     const Tensor& all = before_[output];
     if (!is_real(all.dtype())) return false;
     const std::int64_t count = all.numel() / (value_.package().batched_output(output) ? points_ : 1);
-    const Numbers before = numbers(all), after = numbers(outputs_[output]);
+    const Numbers before = numbers_of(all), after = numbers_of(outputs_[output]);
     told.resize(static_cast<std::size_t>(count), false);
     for (std::int64_t i = 0; i < count; ++i) {
       const bool is_seen = !some.has(i / (count / sites)), is_number = std::isfinite(before[i]);
@@ -70,7 +68,7 @@ class Probe {
     for (std::size_t k = 0; k < inputs.size(); ++k) {
       if (!is_real(inputs[k].dtype())) continue;
       const std::int64_t points = package.batched_input(k) ? points_ : 1, count = inputs[k].numel() / points;
-      const Numbers values = numbers(inputs[k]);
+      const Numbers values = numbers_of(inputs[k]);
       for (std::int64_t i = 0; i < count; ++i) {
         ++number;
         for (std::int64_t p = 0; p < points; ++p) values.set(p * count + i, drawn(number));

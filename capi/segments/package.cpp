@@ -39,7 +39,7 @@ std::optional<std::size_t> change(const Vector<Tensor>& a, const Vector<Tensor>&
   bool told = false;
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (!is_real(a[i].dtype())) continue;
-    const Numbers x(a[i].data_as<char>(), a[i].dtype()), y(b[i].data_as<char>(), b[i].dtype());
+    const Numbers x = numbers_of(a[i]), y = numbers_of(b[i]);
     double greatest = 0, difference = 0;
     for (std::int64_t k = 0; k < a[i].numel(); ++k) {
       if (!std::isfinite(x[k]) || !std::isfinite(y[k])) continue;
@@ -143,7 +143,7 @@ Vector<Tensor> Package::outputs_beside(double size, double others) const {
   double number = 0;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!is_real(inputs[i].dtype())) continue;
-    const Numbers values(inputs[i].data_as<char>(), inputs[i].dtype());
+    const Numbers values = numbers_of(inputs[i]);
     const std::int64_t count = inputs_[i].point_shape.product();
     for (std::int64_t k = 0; k < inputs[i].numel(); ++k)
       values.set(k, k < count ? size * (0.5 + uneven(++number) / 2) : others * values[k % count]);

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "capi/tensor/dtype.h"
+#include "capi/tensor/tensor.h"
 
 namespace neml2_capi {
 
@@ -40,5 +40,8 @@ class Numbers {
   char* data_ = nullptr;
   bool is_single_ = false;
 };
+
+// Returns the numbers of a row-major tensor of the host.
+inline Numbers numbers_of(const Tensor& tensor) { return {tensor.data_as<char>(), tensor.dtype()}; }
 
 }  // namespace neml2_capi

@@ -1,4 +1,4 @@
-// What a graph is given to find out what it does.
+// Numbers that graphs are given while they are examined.
 #pragma once
 
 #include <cmath>

@@ -60,7 +60,7 @@ def digest(value: Any) -> str:
 
 
 def _parts(value: Any, above: tuple[int, ...], classes: set[type]) -> Iterator[bytes]:
-    """What to hash.
+    """List what is hashed.
 
     `above` are the objects that hold this one, by id; `classes` receives those that were hashed,
     which are names from then on.

@@ -1,4 +1,4 @@
-"""What a sweep is of: a run is known again by its code and its content, and another is refused."""
+"""Sweeps know a run again by its code and its content, and refuse another."""
 
 from __future__ import annotations
 
